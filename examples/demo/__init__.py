@@ -1,0 +1,1 @@
+"""The demonstration that `make demo` runs: `python -m examples.demo`."""
