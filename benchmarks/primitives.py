@@ -34,6 +34,21 @@ def _apply_batched(apply: Fun, axis_data: Any, args: Any, dims: Any) -> tuple[An
 
 def elementwise(kit: Kit) -> Fun:
     """One input, rules written by hand."""
+    prim = sine_class(kit)
+
+    def sine(x):
+        return prim(jax.typeof(x))(x)
+
+    return sine
+
+
+def instance(kit: Kit) -> Fun:
+    """One instance of a primitive with one input."""
+    return sine_class(kit)(jax.typeof(jnp.zeros((8, 16), jnp.float32)))
+
+
+def sine_class(kit: Kit) -> type[Any]:
+    """The class statement alone."""
 
     class Sine(kit.prim, **kit.promise("grad", "jvp", "vmap")):
         def __init__(self, x: Any) -> None:
@@ -56,12 +71,12 @@ def elementwise(kit: Kit) -> Fun:
             return self(x), t * jnp.cos(x)
 
         def batch(self, axis_data, args, dims):
-            return _apply_batched(sine, axis_data, args, dims)
+            def apply(x):
+                return type(self)(jax.typeof(x))(x)
 
-    def sine(x):
-        return Sine(jax.typeof(x))(x)
+            return _apply_batched(apply, axis_data, args, dims)
 
-    return sine
+    return Sine
 
 
 def accumulating(kit: Kit) -> Fun:

@@ -55,7 +55,9 @@ def gradient_of_scan(fun: Fun, specs: Args) -> tuple[Fun, Args]:
     loss = loss_of(fun)
 
     def scanned(*xs):
-        step = lambda carry, x: (carry + (1 + carry) * loss(*x), None)  # noqa: E731
+        def step(carry, x):
+            return carry + (1 + carry) * loss(*x), None
+
         return jax.lax.scan(step, jnp.float32(0), xs)[0]
 
     return jax.grad(scanned, differentiable(specs)), stacked(specs)

@@ -1,0 +1,67 @@
+"""Timing of several contenders in turn, in one process."""
+
+import gc
+from collections.abc import Callable, Mapping
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+type Contender = Callable[[int], float]
+
+SAMPLE_SECONDS = 2e-3
+
+
+def interleaved(
+    contenders: Mapping[str, Contender],
+    rounds: int,
+    *,
+    warmup: int = 1,
+    collect_every: int = 1,
+) -> dict[str, np.ndarray]:
+    """Time every contender once a round, in an order that is reversed each round.
+
+    Args:
+        contenders: each is called with the number of the round, prepares what it
+            must, and returns the seconds of what counts.
+        rounds: the samples of each.
+        warmup: rounds before, which are not counted.
+        collect_every: rounds between collections of garbage.
+    """
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(-warmup, rounds):
+        if number % collect_every == 0 or number < 0:
+            gc.collect()
+        order = list(contenders) if number % 2 else list(reversed(contenders))
+        gc.disable()
+        try:
+            for name in order:
+                seconds = contenders[name](number + warmup)
+                if number >= 0:
+                    times[name].append(seconds)
+        finally:
+            gc.enable()
+    return {name: np.array(series) for name, series in times.items()}
+
+
+def seconds_of(fun: Callable[[], Any]) -> float:
+    """The seconds of one call."""
+    start = perf_counter_ns()
+    fun()
+    return (perf_counter_ns() - start) / 1e9
+
+
+def repeated(fun: Callable[[], Any], *, at_least: float = SAMPLE_SECONDS) -> Contender:
+    """A contender that is the mean of as many calls as fill a sample."""
+    fun()
+    calls = 1
+    while _loop(fun, calls) * calls < at_least:
+        calls *= 2
+    return lambda _: _loop(fun, calls)
+
+
+def _loop(fun: Callable[[], Any], calls: int) -> float:
+    start = perf_counter_ns()
+    for _ in range(calls):
+        fun()
+    return (perf_counter_ns() - start) / 1e9 / calls

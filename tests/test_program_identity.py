@@ -1,0 +1,110 @@
+"""Strict programs lower to the StableHLO of plain ones, for every platform.
+
+The benchmark's programs and comparison are used, so that its table and these tests
+cannot drift apart.
+"""
+
+import jax.numpy as jnp
+import pytest
+
+from benchmarks import primitives
+from benchmarks.hlo import (
+    DIFFERS,
+    IDENTICAL,
+    PLATFORMS,
+    REFUSED,
+    Comparison,
+    compare,
+    is_same,
+)
+from benchmarks.kit import PLAIN, STRICT, Kit
+from benchmarks.programs import Program, X, programs
+from benchmarks.transforms import TRANSFORMS
+
+PROGRAMS = {program.name: program for program in programs()}
+
+
+def describe(found: list[Comparison]) -> str:
+    return "\n".join(f"{c.platform}: {c.status} {c.detail}" for c in found)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_stablehlo_is_identical_on_every_platform(name: str, transform: str) -> None:
+    program = PROGRAMS[name]
+    found = compare(program, transform)
+    expected = REFUSED if transform in program.refused else IDENTICAL
+    assert [c.platform for c in found] == list(PLATFORMS)
+    assert {c.status for c in found} == {expected}, describe(found)
+
+
+@pytest.mark.parametrize("transform", ["forward", "grad"])
+def test_no_program_is_left_out_of_forward_and_gradient(transform: str) -> None:
+    assert not [name for name in PROGRAMS if transform in PROGRAMS[name].refused]
+
+
+def twins(strict, plain) -> Program:
+    """A program whose twins are different on purpose."""
+    return Program("twins", lambda kit: strict if kit is STRICT else plain, (X,))
+
+
+def refuse(x):
+    raise TypeError("not today")
+
+
+def test_another_operation_is_found() -> None:
+    found = compare(twins(lambda x: jnp.sin(x), lambda x: jnp.cos(x)), "forward")
+    assert {c.status for c in found} == {DIFFERS}
+    assert all("stablehlo" in c.detail for c in found)
+    assert not is_same(found)
+
+
+def test_another_constant_in_the_gradient_alone_is_found() -> None:
+    def build(kit: Kit):
+        class Sine(primitives.sine_class(kit)):
+            def vjp_bwd_retval(self, res, ct):
+                factor = 2 if kit is STRICT else 1
+                return (ct * factor * jnp.cos(res),)
+
+        return lambda x: Sine(x.aval)(x)
+
+    program = Program("another gradient", build, (X,))
+    assert is_same(compare(program, "forward"))
+    assert not is_same(compare(program, "grad"))
+
+
+def test_another_source_line_is_found() -> None:
+    def strict(x):
+        return x + 1
+
+    def plain(x):
+        return x + 1
+
+    strict.__name__ = strict.__qualname__ = plain.__name__
+    found = compare(twins(strict, plain), "forward")
+    assert {c.status for c in found} == {DIFFERS}
+    assert all("loc(" in c.detail for c in found)
+
+
+@pytest.mark.parametrize(
+    ("strict", "plain", "words"),
+    [(refuse, jnp.sin, "only strict refuses"), (jnp.sin, refuse, "only stock refuses")],
+)
+def test_a_refusal_by_one_alone_is_found(strict, plain, words: str) -> None:
+    found = compare(twins(strict, plain), "forward")
+    assert {c.status for c in found} == {DIFFERS}
+    assert all(c.detail.startswith(words) for c in found)
+
+
+def test_a_refusal_of_another_kind_is_found() -> None:
+    def refuse_otherwise(x):
+        raise ValueError("not today")
+
+    assert not is_same(compare(twins(refuse_otherwise, refuse), "forward"))
+
+
+def test_the_twins_differ_in_nothing_but_their_kit() -> None:
+    strict, plain = primitives.sine_class(STRICT), primitives.sine_class(PLAIN)
+    assert issubclass(strict, STRICT.prim)
+    assert not issubclass(plain, STRICT.prim)
+    assert strict.__qualname__ == plain.__qualname__
