@@ -42,9 +42,11 @@ def _together(figure: str, several: list[Samples], name: str) -> Row:
 
 
 def _samples(program: Program, settings: Settings) -> Samples:
+    arrays = values(program.specs)
+
     def contender(kit: Kit):
-        fun, specs = gradient(program.build(kit), program.specs)
-        compiled, arrays = jax.jit(fun), values(specs)
+        fun, _ = gradient(program.build(kit), program.specs)
+        compiled = jax.jit(fun)
         return repeated(lambda: jax.block_until_ready(compiled(*arrays)))
 
     builds = {"strict": STRICT, "plain": PLAIN, "again": PLAIN}

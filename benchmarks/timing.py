@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Mapping
+from itertools import permutations
 from time import perf_counter_ns
 from typing import Any
 
@@ -19,7 +20,7 @@ def interleaved(
     warmup: int = 1,
     collect_every: int = 1,
 ) -> dict[str, np.ndarray]:
-    """Time every contender once a round, in an order that is reversed each round.
+    """Time every contender once a round, each order of them as often as any other.
 
     Args:
         contenders: each is called with the number of the round, prepares what it
@@ -29,13 +30,13 @@ def interleaved(
         collect_every: rounds between collections of garbage.
     """
     times: dict[str, list[float]] = {name: [] for name in contenders}
+    orders = list(permutations(contenders))
     for number in range(-warmup, rounds):
         if number % collect_every == 0 or number < 0:
             gc.collect()
-        order = list(contenders) if number % 2 else list(reversed(contenders))
         gc.disable()
         try:
-            for name in order:
+            for name in orders[number % len(orders)]:
                 seconds = contenders[name](number + warmup)
                 if number >= 0:
                     times[name].append(seconds)
