@@ -1,0 +1,109 @@
+"""The table of codes: one row a fault. Messages, `explain` and the docs are read from it.
+
+Once released, a code keeps its meaning. 1xx definition of a primitive, 2xx
+construction and call, 3xx what a rule of a primitive returns, 4xx custom_vjp,
+5xx effects, 9xx advice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Code:
+    """One fault: its stable name, its title, the class of its error, and its page."""
+
+    name: str
+    title: str
+    error: str
+    page: str = ""
+
+
+_ROWS: tuple[Code, ...] = (
+    Code("SH101", "`expand` is missing", "MissingRuleError"),
+    Code("SH102", "promises grad without a reverse-mode rule", "MissingRuleError"),
+    Code("SH103", "promises a transform without its rules", "MissingRuleError"),
+    Code("SH104", "a derivation pair assigned to one name", "DefinitionError"),
+    Code("SH105", "halves of a derivation that do not fit", "DefinitionError"),
+    Code("SH106", "derived from a rule that is not there", "MissingRuleError"),
+    Code("SH107", "derivations in a circle", "DefinitionError"),
+    Code("SH108", "`lin` without `linearized`, or the reverse", "MissingRuleError"),
+    Code("SH109", "two backward rules, of which JAX calls one", "DefinitionError"),
+    Code("SH110", "a rule cannot take JAX's arguments", "SignatureError"),
+    Code("SH111", "rules disagree on the number of inputs", "SignatureError"),
+    Code("SH112", "a misspelt rule", "MissingRuleError"),
+    Code("SH113", "a rule of another JAX version", "MissingRuleError"),
+    Code("SH114", "a rule that JAX cannot call", "DefinitionError"),
+    Code("SH115", "a rule that returns nothing", "RuleTypeError"),
+    Code("SH116", "an accumulating rule that returns cotangents", "RuleTypeError"),
+    Code("SH117", "a wrong class keyword", "UsageError"),
+    Code("SH118", "`effects` is no set of effects", "DefinitionError"),
+    Code("SH119", "`__eq__` without `__hash__`", "DefinitionError"),
+    Code("SH120", "an unknown code", "UsageError"),
+    Code("SH121", "`examples` that cannot be used", "UsageError"),
+    Code("SH201", "`super().__init__()` was not called", "NotInitializedError"),
+    Code("SH202", "`super().__init__()` was called too early", "NotInitializedError"),
+    Code("SH203", "`in_avals` is no tuple", "ConstructionError"),
+    Code("SH204", "a value or spec in place of a type", "ConstructionError"),
+    Code("SH205", "`params` is no mapping from strings", "ConstructionError"),
+    Code("SH206", "a parameter that cannot be hashed", "ConstructionError"),
+    Code("SH207", "a tracer among the parameters", "ConstructionError"),
+    Code("SH208", "a parameter that hides a rule or attribute", "ConstructionError"),
+    Code("SH209", "number of inputs against the rules", "ConstructionError"),
+    Code("SH210", "call arguments of another structure", "ArgumentError"),
+    Code("SH211", "call arguments of another type", "ArgumentError"),
+    Code("SH301", "output of another structure", "RuleValueError"),
+    Code("SH302", "output of another type", "RuleTypeError"),
+    Code("SH305", "a forward rule returns no (output, residuals)", "RuleTypeError"),
+    Code("SH306", "a residual that is no JAX value", "RuleTypeError"),
+    Code("SH307", "a wrong `nzs_out`", "RuleValueError"),
+    Code("SH308", "structured residuals without `vjp_bwd`", "RuleTypeError"),
+    Code("SH309", "`vjp_bwd` returns something else than logs", "RuleTypeError"),
+    Code("SH310", "logs with wrong keys or values", "RuleTypeError"),
+    Code("SH311", "an accumulator that is given nothing", "RuleValueError"),
+    Code("SH312", "a cotangent that is no JAX value", "RuleTypeError"),
+    Code("SH313", "cotangents that are no tuple of the right length", "RuleValueError"),
+    Code("SH314", "a cotangent of another structure", "RuleValueError"),
+    Code("SH315", "a cotangent of another shape", "RuleValueError"),
+    Code("SH316", "a cotangent of another dtype", "RuleValueError"),
+    Code("SH317", "a cotangent of another type", "RuleValueError"),
+    Code("SH320", "a rule that cannot be traced", "RuleTypeError"),
+    Code("SH401", "called before its rules are defined", "NoRulesError"),
+    Code("SH402", "a rule that JAX cannot call", "DefinitionError"),
+    Code("SH403", "fwd cannot take the arguments", "SignatureError"),
+    Code("SH404", "bwd cannot take the arguments", "SignatureError"),
+    Code("SH405", "fwd and bwd are swapped", "SignatureError"),
+    Code("SH406", "required keyword-only parameters", "SignatureError"),
+    Code("SH407", "`nondiff_argnums` that do not exist", "UsageError"),
+    Code("SH408", "`nondiff_argnames` that do not exist", "UsageError"),
+    Code("SH410", "fwd returns no (output, residuals)", "RuleTypeError"),
+    Code("SH411", "primal output of fwd of another structure", "RuleTypeError"),
+    Code("SH412", "primal output of fwd of another type", "RuleTypeError"),
+    Code("SH413", "a residual that is no JAX value", "RuleTypeError"),
+    Code("SH414", "bwd returns no tuple of the right length", "RuleTypeError"),
+    Code("SH415", "a cotangent of another structure", "RuleTypeError"),
+    Code("SH416", "a cotangent of another shape", "RuleValueError"),
+    Code("SH417", "a cotangent of another dtype", "RuleValueError"),
+    Code("SH418", "a cotangent of another type", "RuleValueError"),
+    Code("SH419", "a cotangent that is no JAX value", "RuleTypeError"),
+    Code("SH420", "wrong backward logs", "RuleTypeError"),
+    Code("SH421", "no cotangent for any argument", "RuleValueError"),
+    Code("SH422", "an array in a `nondiff_argnums` position", "ArgumentError"),
+    Code("SH423", "a rule closes over a tracer that is gone", "ClosedOverTracerError"),
+    Code("SH424", "a rule that cannot be traced", "RuleTypeError"),
+    Code("SH425", "`example_args` that cannot be used", "UsageError"),
+    Code("SH426", "`dims` or annotations that cannot be used", "UsageError"),
+    Code("SH427", "a wrong argument of checked_custom_vjp", "UsageError"),
+    Code("SH428", "a rule initialises a backend at import", "DefinitionError"),
+    Code("SH501", "an effect that custom derivatives do not allow", "EffectError"),
+    Code("SH502", "an effect that checkpoint does not allow", "EffectError"),
+    Code("SH503", "an effect where none is allowed", "EffectError"),
+    Code("SH504", "an effect policy that does not exist", "UsageError"),
+    Code("SH901", "one cotangent for several leaves", "UsageError"),
+    Code("SH902", "fwd takes the arguments in another order", "UsageError"),
+    Code("SH903", "rules defined twice", "UsageError"),
+    Code("SH904", "an attribute that is not in `params`", "UsageError"),
+)
+
+CODES: dict[str, Code] = {row.name: row for row in _ROWS}

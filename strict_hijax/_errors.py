@@ -1,0 +1,349 @@
+"""Findings, the exceptions that carry them, and how a message looks.
+
+Checks return `Finding`s; the outermost layer hands them to `raise_findings`, which
+drops those that are ignored and raises the rest. This module imports nothing of
+ours but the table of codes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import difflib
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from jax.errors import UnexpectedTracerError
+
+from ._codes import CODES
+
+IGNORE_VARIABLE = "STRICT_HIJAX_IGNORE"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the user's code; `text` is what stands there."""
+
+    filename: str
+    line: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{_shorten(self.filename)}:{self.line}"
+
+
+def _shorten(filename: str) -> str:
+    """The path as the user would type it: relative to here, where it is below here."""
+    with contextlib.suppress(ValueError, OSError):
+        return str(Path(filename).relative_to(Path.cwd()))
+    return filename
+
+
+def location_of(function: object, text: str = "") -> Location | None:
+    """Where a function is written, if it is written in Python."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    return Location(code.co_filename, code.co_firstlineno, text)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One fault: what, where, expected, got, and what to write instead.
+
+    Attributes:
+      code: the stable code, such as `SH311`.
+      subject: qualified name of the class or function.
+      headline: the sentence that follows the code; it names the subject.
+      rule: name of the rule that is at fault, if it is one.
+      path: which argument or output, as a key path such as `params['w']`.
+      expected, got: what the contract asks for and what was found.
+      location: file and line of the rule, or of the class.
+      facts: more lines about what was found.
+      jax_says: what stock JAX says about the same fault, word for word.
+      remedies: lines to write instead; each one mends it.
+    """
+
+    code: str
+    subject: str
+    headline: str
+    rule: str | None = None
+    path: str | None = None
+    expected: str | None = None
+    got: str | None = None
+    location: Location | None = None
+    facts: tuple[str, ...] = ()
+    jax_says: str | None = None
+    remedies: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        """The whole text that a user sees, after the name of the exception."""
+        return f"{self.code} {self.headline}\n" + "\n".join(self._body())
+
+    def _body(self) -> Iterator[str]:
+        facts = list(self.facts)
+        if self.location is not None:
+            text = f"   {self.location.text}" if self.location.text else ""
+            facts.insert(0, f"{self.location}{text}")
+        if self.expected is not None:
+            facts.append(f"expected: {self.expected}")
+        if self.got is not None:
+            facts.append(f"got:      {self.got}")
+        yield from _block(facts)
+        yield from _block([] if self.jax_says is None else [self.jax_says])
+        if len(self.remedies) == 1:
+            yield from _block(["To mend it:", f"  {self.remedies[0]}"])
+        elif self.remedies:
+            yield from _block(
+                ["To mend it, one of:", *(f"  {line}" for line in self.remedies)]
+            )
+        yield from _block([f"More: python -m strict_hijax explain {self.code}"])
+
+    def error(self) -> StrictHijaxError:
+        """The exception that carries this finding alone."""
+        return ERROR_CLASSES[CODES[self.code].error](self)
+
+
+def _block(lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield ""
+        for line in lines:
+            yield from (f"  {part}" for part in line.splitlines())
+
+
+class StrictHijaxError(Exception):
+    """Base of all errors of strict_hijax.
+
+    Each subclass also derives from what stock JAX raises for the same fault, so
+    that existing `except` clauses go on working.
+
+    Attributes:
+      code, subject, rule, path, expected, got, location: see `Finding`.
+      hint: what to write instead, one alternative a line.
+      findings: the finding that the error carries; several for a
+        `MultipleFaultsError`.
+
+    Example:
+      >>> from strict_hijax import StrictHiPrim, StrictHijaxError
+      >>> try:
+      ...     class Sin(StrictHiPrim):
+      ...         def expand(self, x):
+      ...             return x
+      ... except StrictHijaxError as error:
+      ...     print(error.code, isinstance(error, NotImplementedError))
+      SH102 True
+    """
+
+    def __init__(self, finding: Finding):
+        super().__init__(finding.message())
+        self.finding = finding
+        self.findings: tuple[Finding, ...] = (finding,)
+        self.code = finding.code
+        self.subject = finding.subject
+        self.rule = finding.rule
+        self.path = finding.path
+        self.expected = finding.expected
+        self.got = finding.got
+        self.location = finding.location
+        self.hint = "\n".join(finding.remedies)
+
+    def __reduce__(self) -> tuple[Callable[..., StrictHijaxError], tuple[object, ...]]:
+        return _rebuild, (self.findings,)
+
+
+class MissingRuleError(StrictHijaxError, NotImplementedError):
+    """A rule that the class promises, or that another rule needs, is not there."""
+
+
+class DefinitionError(StrictHijaxError, TypeError):
+    """A class, a rule or a decorated function is defined in a way that cannot work."""
+
+
+class SignatureError(DefinitionError):
+    """A rule cannot take the arguments that JAX gives it."""
+
+
+class NoRulesError(StrictHijaxError, AttributeError):
+    """A custom_vjp function is called before its rules are defined."""
+
+
+class NotInitializedError(StrictHijaxError, AttributeError):
+    """`super().__init__()` was not called, or before the attributes were set."""
+
+
+class ConstructionError(StrictHijaxError, TypeError):
+    """An instance declares types or parameters of a form that JAX cannot use."""
+
+
+class ArgumentError(StrictHijaxError, TypeError):
+    """A call gives arguments that do not match what is declared."""
+
+
+class RuleTypeError(StrictHijaxError, TypeError):
+    """A rule returns something of another kind or type than its contract."""
+
+
+class RuleValueError(StrictHijaxError, ValueError):
+    """A rule returns a structure, shape or cotangent that does not fit."""
+
+
+class EffectError(StrictHijaxError, NotImplementedError):
+    """A rule has a side effect that custom derivatives do not allow."""
+
+
+class ClosedOverTracerError(StrictHijaxError, UnexpectedTracerError):
+    """A rule closes over a value of a transformation that has ended."""
+
+
+class UsageError(StrictHijaxError, ValueError):
+    """strict_hijax itself was called with something that it cannot use."""
+
+
+class MultipleFaultsError(StrictHijaxError):
+    """Several faults of one class or function, listed together.
+
+    It is also an instance of the stock class of each of its faults.
+    """
+
+    def __init__(self, findings: Sequence[Finding]):
+        first = findings[0]
+        super().__init__(first)
+        self.findings = tuple(findings)
+        listed = "\n\n".join(finding.message() for finding in findings)
+        self.args = (f"{len(findings)} faults in `{first.subject}`\n\n{listed}",)
+
+
+_PUBLIC: tuple[type[StrictHijaxError], ...] = (
+    StrictHijaxError,
+    MissingRuleError,
+    DefinitionError,
+    SignatureError,
+    NoRulesError,
+    NotInitializedError,
+    ConstructionError,
+    ArgumentError,
+    RuleTypeError,
+    RuleValueError,
+    EffectError,
+    ClosedOverTracerError,
+    UsageError,
+    MultipleFaultsError,
+)
+for _error in _PUBLIC:
+    _error.__module__ = "strict_hijax"
+ERROR_CLASSES = {error.__name__: error for error in _PUBLIC}
+
+
+@functools.cache
+def _multiple_class(
+    members: frozenset[type[StrictHijaxError]],
+) -> type[MultipleFaultsError]:
+    """A `MultipleFaultsError` that is also all that its members are, but ours."""
+    stock = {base for member in members for base in member.__mro__[1:-1]}
+    stock = {b for b in stock if not issubclass(b, StrictHijaxError)}
+    stock -= {Exception, BaseException}
+    most_derived = [b for b in stock if not any(o is not b and issubclass(o, b) for o in stock)]
+    bases = (MultipleFaultsError, *sorted(most_derived, key=lambda base: base.__name__))
+    return type("MultipleFaultsError", bases, {"__module__": "strict_hijax"})
+
+
+def error_for(findings: Sequence[Finding]) -> StrictHijaxError:
+    """The one exception for some findings; a lone finding is raised as itself."""
+    if len(findings) == 1:
+        return findings[0].error()
+    members = frozenset(ERROR_CLASSES[CODES[f.code].error] for f in findings)
+    return _multiple_class(members)(findings)
+
+
+def _rebuild(findings: tuple[Finding, ...]) -> StrictHijaxError:
+    return error_for(findings)
+
+
+# --- ignoring ---------------------------------------------------------------------
+
+_ignored_in_block: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
+    "strict_hijax_ignored", default=frozenset()
+)
+
+
+def parse_codes(codes: object, where: str) -> frozenset[str]:
+    """Codes given by a user to `where`, or an error that names the nearest known one."""
+    if isinstance(codes, str):
+        codes = (codes,)
+    if not isinstance(codes, Iterable):
+        raise _unknown_code(codes, where)
+    for code in (given := tuple(codes)):
+        if code not in CODES:
+            raise _unknown_code(code, where)
+    return frozenset(given)
+
+
+def _unknown_code(code: object, where: str) -> StrictHijaxError:
+    near = difflib.get_close_matches(str(code).strip().upper(), CODES, n=1, cutoff=0.4)
+    did_you_mean = f"; did you mean {near[0]}?" if near else ""
+    return Finding(
+        code="SH120",
+        subject=where,
+        headline=f"`{where}` names {code!r}, which is no code of strict_hijax"
+        f"{did_you_mean}",
+        got=repr(code),
+        expected="codes such as 'SH311'; all of them: python -m strict_hijax "
+        "explain --all",
+        remedies=(f"{near[0]}   # {CODES[near[0]].title}",) if near else (),
+    ).error()
+
+
+def codes_of_environment() -> frozenset[str]:
+    """The codes that STRICT_HIJAX_IGNORE turns off for this process."""
+    value = os.environ.get(IGNORE_VARIABLE, "")
+    return parse_codes([c for c in map(str.strip, value.split(",")) if c], IGNORE_VARIABLE)
+
+
+@contextlib.contextmanager
+def ignore(*codes: str) -> Iterator[None]:
+    """Turn checks off by code within a block, in this thread or task.
+
+    A rule that JAX does not call again is not checked again: after a first call
+    under `ignore`, a jitted function keeps its compiled program, and the check of
+    that rule does not run later either. Clear it with `jax.clear_caches()`.
+
+    Args:
+      *codes: codes such as "SH316".
+
+    Raises:
+      UsageError: a code is not known; the message has the nearest known one.
+
+    Example:
+      >>> import strict_hijax
+      >>> with strict_hijax.ignore("SH316"):
+      ...     pass
+    """
+    token = _ignored_in_block.set(
+        _ignored_in_block.get() | parse_codes(codes, "strict_hijax.ignore")
+    )
+    try:
+        yield
+    finally:
+        _ignored_in_block.reset(token)
+
+
+def without_ignored(
+    findings: Iterable[Finding], ignored: frozenset[str] = frozenset()
+) -> list[Finding]:
+    """The findings that neither `ignored`, nor a block, nor the process turns off."""
+    found = list(findings)
+    if not found:
+        return found
+    ignored = ignored | _ignored_in_block.get() | codes_of_environment()
+    return [finding for finding in found if finding.code not in ignored]
+
+
+def raise_findings(
+    findings: Iterable[Finding], ignored: frozenset[str] = frozenset()
+) -> None:
+    """Raise what is left of the findings, as one exception; return if nothing is."""
+    if left := without_ignored(findings, ignored):
+        raise error_for(left) from None

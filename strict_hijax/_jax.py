@@ -1,0 +1,133 @@
+"""The one door to JAX's internals, and the only place that knows JAX versions.
+
+Everything else in the package imports what it needs of JAX's private modules from
+here. A JAX that this module does not know fails the import with one sentence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+OLDEST_SUPPORTED = (0, 11, 2)
+NEWEST_TESTED = "0.12.0.1"
+
+
+def _unsupported(reason: str) -> ImportError:
+    oldest = ".".join(map(str, OLDEST_SUPPORTED))
+    return ImportError(
+        f"strict_hijax does not support jax {jax.__version__}: {reason}. "
+        f"It supports jax {oldest} and newer, and is tested up to {NEWEST_TESTED}. "
+        "To mend it, run: pip install --upgrade jax strict_hijax"
+    )
+
+
+if jax.__version_info__[:3] < OLDEST_SUPPORTED:
+    raise _unsupported("it is too old (`HiPrim` first came with 0.11.2)")
+
+try:
+    from jax._src import config as _config
+    from jax._src import core as _core
+    from jax._src import mesh as _mesh
+    from jax._src import source_info_util as _source_info_util
+    from jax._src import traceback_util as _traceback_util
+    from jax._src import tree_util as _tree_util
+    from jax._src import xla_bridge as _xla_bridge
+    from jax._src.ad_util import SymbolicZero as SymbolicZero
+    from jax._src.ad_util import Zero as Zero
+    from jax._src.api_util import fun_sourceinfo as fun_sourceinfo
+    from jax._src.core import AbstractValue as AbstractValue
+    from jax._src.core import ShapedArray as ShapedArray
+    from jax._src.core import Tracer as Tracer
+    from jax._src.core import typematch as typematch
+    from jax._src.core import typeof as typeof
+    from jax._src.custom_derivatives import CustomVJPPrimal as CustomVJPPrimal
+    from jax._src.effects import (
+        custom_derivatives_allowed_effects as custom_derivatives_allowed_effects,
+    )
+    from jax._src.effects import Effect as Effect
+    from jax._src.effects import remat_allowed_effects as remat_allowed_effects
+    from jax._src.hijax import HiPrim as HiPrim
+    from jax._src.hijax import jvp_from_lin as jvp_from_lin
+    from jax._src.hijax import linearize_from_jvp as linearize_from_jvp
+    from jax._src.hijax import vjp_from_jvp as vjp_from_jvp
+    from jax._src.hijax import vjp_from_lin as vjp_from_lin
+    from jax._src.interpreters.ad import GradAccum as GradAccum
+    from jax._src.interpreters.ad import NullAccum as NullAccum
+    from jax._src.interpreters.ad import RefAccum as RefAccum
+    from jax._src.interpreters.ad import ValAccum as ValAccum
+    from jax._src.state.types import AbstractRef as AbstractRef
+except ImportError as error:
+    raise _unsupported(f"{error.name} has changed ({error.msg})") from error
+
+# Classic `vmap` of a primitive without a `batch` rule; until 0.11.2 it could be
+# derived from `batch_dim_rule`, and then needs `vjp_bwd_retval`. Remove with 0.11.2.
+HAS_BATCH_DIM_RULE = hasattr(HiPrim, "batch_dim_rule")
+
+# In 0.11.2, with `jax_custom_vjp3` on, `jax.custom_vjp(...)` is an instance of
+# another class. Remove with 0.11.2.
+CUSTOM_VJP_HAS_NEW = "__new__" in jax.custom_vjp.__dict__
+
+tracing_registry: Any = _tree_util.tracing_registry
+keystr = _tree_util.keystr
+flatten_one_level_with_keys = _tree_util.flatten_one_level_with_keys
+
+
+def hide_from_tracebacks(filename: str) -> None:
+    """Keep a file's frames out of JAX's filtered tracebacks and source locations."""
+    _traceback_util.register_exclusion(filename)
+    _source_info_util.register_exclusion(filename)
+
+
+def bwd_checks_disabled() -> bool:
+    """Whether the user turned cotangent checks off (`jax_disable_bwd_checks`)."""
+    return bool(_config.disable_bwd_checks.value)
+
+
+def custom_vjp3_enabled() -> bool:
+    """Whether `jax.custom_vjp` is run by its hijax implementation."""
+    return bool(_config.custom_vjp3.value)
+
+
+def trace_is_clean() -> bool:
+    """Whether no transformation is active in this thread."""
+    return _core.trace_state_clean()
+
+
+def configuration_key() -> Any:
+    """What, besides types, changes the result of a trace, as JAX's own caches see it."""
+    return (_config.trace_context(), bwd_checks_disabled())
+
+
+def initialised_backends() -> frozenset[str]:
+    """The XLA backends that this process has initialised so far."""
+    return frozenset(_xla_bridge._backends)  # pyright: ignore[reportPrivateUsage]
+
+
+def user_frame(source_info: Any) -> tuple[str, int] | None:
+    """File and line of the user's frame that made an equation."""
+    frame = _source_info_util.user_frame(source_info.traceback)
+    return None if frame is None else (frame.file_name, frame.start_line)
+
+
+@contextlib.contextmanager
+def clean_context() -> Iterator[None]:
+    """Trace outside of any trace, axis name and mesh that happens to be active."""
+    context = _core.trace_ctx
+    trace, axis_env = context.trace, context.axis_env
+    abstract_mesh = _mesh.abstract_mesh_context_manager.swap_local(
+        _mesh.empty_abstract_mesh
+    )
+    device_mesh = _mesh.device_context.swap_local(_mesh.empty_concrete_mesh)
+    context.set_trace(_core.eval_trace)
+    context.set_axis_env(_core.top_axis_env)
+    try:
+        yield
+    finally:
+        context.set_trace(trace)
+        context.set_axis_env(axis_env)
+        _mesh.abstract_mesh_context_manager.set_local(abstract_mesh)
+        _mesh.device_context.set_local(device_mesh)

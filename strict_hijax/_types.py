@@ -1,0 +1,185 @@
+"""Types and structures: how they are compared, told apart in words, and located."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import tree_util
+
+from . import _jax
+
+
+def type_of(value: Any) -> Any | None:
+    """The JAX type of a value, or None where it has none (a string, an object)."""
+    try:
+        return _jax.typeof(value)
+    except TypeError:
+        return None
+
+
+def same_type(a: Any, b: Any) -> bool:
+    """Whether two types match as JAX matches them; dtypes always count.
+
+    Weak types are ignored and shardings respected (`jax._src.core.typematch`). A type
+    whose `__eq__` raises matches only itself.
+    """
+    if a is b:
+        return True
+    try:
+        return bool(_jax.typematch(a, b))
+    except Exception:  # a hijax type may compare in any way it likes
+        return type(a) is type(b)
+
+
+def inner_type(aval: Any) -> Any:
+    """What a Ref refers to; any other type as it is."""
+    return aval.inner_aval if isinstance(aval, _jax.AbstractRef) else aval
+
+
+def cotangent_type(aval: Any) -> Any | None:
+    """The type that a cotangent for an input of this type must have.
+
+    None where the type does not say (a hijax type without tangents).
+    """
+    try:
+        return inner_type(aval).to_ct_aval()
+    except (NotImplementedError, AttributeError, TypeError):
+        return None
+
+
+def has_no_tangent(ct_aval: Any | None) -> bool:
+    """Whether a cotangent type is float0: of integers, booleans and keys."""
+    return getattr(ct_aval, "dtype", None) == jax.dtypes.float0
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a value is one of JAX's symbolic zeros."""
+    return isinstance(value, _jax.Zero | _jax.SymbolicZero)
+
+
+def describe(aval: Any) -> str:
+    """A type in JAX's own short form, such as `bfloat16[128,64]`."""
+    short = getattr(aval, "str_short", None)
+    if short is None:
+        return str(aval)
+    try:
+        return str(short())
+    except Exception:  # a hijax type may print in any way it likes
+        return type(aval).__name__
+
+
+def describe_pair(expected: Any, got: Any) -> tuple[str, str]:
+    """Two types in words that differ, even where their short forms are the same."""
+    short = describe(expected), describe(got)
+    if short[0] != short[1]:
+        return short
+    spelled = [f"{describe(aval)} {_details(aval)}".rstrip() for aval in (expected, got)]
+    if spelled[0] != spelled[1]:
+        return spelled[0], spelled[1]
+    return f"{short[0]} ({expected!r})", f"{short[1]} ({got!r})"
+
+
+def _details(aval: Any) -> str:
+    """What the short form leaves out: weak type, sharding, varying axes, memory."""
+    names = ("sharding", "vma", "mat", "memory_space", "weak_type")
+    found = ((name, getattr(aval, name, None)) for name in names)
+    return " ".join(f"{name}={value}" for name, value in found if value)
+
+
+def describe_value(value: Any) -> str:
+    """A value in a few words, without printing it whole."""
+    if value is None:
+        return "None"
+    if isinstance(value, str):
+        return f"the string {value[:40]!r}"
+    if isinstance(value, dict | list | tuple) and not hasattr(value, "_fields"):
+        kind = type(value).__name__
+        return f"a {kind} of {len(value)}" if value else f"an empty {kind}"
+    if is_zero(value):
+        return f"a symbolic zero of type {describe(value.aval)}"
+    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
+        return f"the Python {type(value).__name__} {value!r}"
+    aval = type_of(value)
+    if aval is not None:
+        return describe(aval)
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"the function {value.__qualname__}"
+    article = "an" if type(value).__name__[0].lower() in "aeiou" else "a"
+    return f"{article} {type(value).__name__}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The first place at which a value's structure is not the expected one."""
+
+    path: str
+    expected: str
+    got: str
+
+
+def structure_mismatch(
+    treedef: Any, value: Any, *, none_is_leaf: bool = False, path: str = ""
+) -> Mismatch | None:
+    """Where `value` first departs from `treedef`, or None where it fits.
+
+    With `none_is_leaf`, None may stand in place of a leaf, but not of a subtree.
+    Values in place of leaves are not looked into (hijax values need be no pytrees).
+    """
+    if treedef == _LEAF:
+        ok = none_is_leaf or value is not None
+        return None if ok else Mismatch(path, "a value", "None")
+    node = treedef.node_data()
+    if node is None:  # the structure of None
+        return None if value is None else Mismatch(path, "None", describe_value(value))
+    kind = node[0]
+    if type(value) is not kind:
+        return Mismatch(path, _describe_node(treedef), describe_value(value))
+    children = treedef.children()
+    keyed = _one_level(value)
+    if len(keyed) != len(children) or (kind is dict and sorted(value) != node[1]):
+        return Mismatch(path, _describe_node(treedef), _describe_container(value))
+    for (key, child), sub in zip(keyed, children, strict=True):
+        inner = structure_mismatch(
+            sub, child, none_is_leaf=none_is_leaf, path=path + _jax.keystr((key,))
+        )
+        if inner is not None:
+            return inner
+    if _jax.tracing_registry.flatten(value)[1] != treedef and not none_is_leaf:
+        return Mismatch(path, str(treedef), str(tree_util.tree_structure(value)))
+    return None
+
+
+_LEAF = tree_util.tree_structure(0)
+
+
+def _one_level(value: Any) -> list[tuple[Any, Any]]:
+    return list(_jax.flatten_one_level_with_keys(value)[0])
+
+
+def _describe_node(treedef: Any) -> str:
+    kind, data = treedef.node_data()
+    if kind is dict:
+        return f"a dict with keys {', '.join(map(repr, data))}"
+    count = len(treedef.children())
+    return f"a {kind.__name__} of {count}"
+
+
+def _describe_container(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"a dict with keys {', '.join(map(repr, value))}"
+    return describe_value(value)
+
+
+def paths_of(treedef: Any, names: Sequence[str] | None = None) -> Iterator[str]:
+    """Key paths of a structure's leaves; with `names` for the outermost entries."""
+    dummy = tree_util.tree_unflatten(treedef, range(treedef.num_leaves))
+    for keypath, _ in tree_util.tree_leaves_with_path(dummy):
+        if names is None:
+            yield _jax.keystr(keypath)
+        else:
+            index = getattr(keypath[0], "idx", 0)
+            yield names[index] + _jax.keystr(keypath[1:])
