@@ -1,0 +1,216 @@
+"""What can be seen of a rule without calling it, read from its code object.
+
+Only what is certain is said: `inspect.signature` follows `__wrapped__` and believes
+`__signature__`, but the code object is what is called. A callable whose code cannot
+be seen (a property, a jitted function, a partial) is one about which nothing is said.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import functools
+import inspect
+import types
+from typing import Any
+
+
+def function_of(value: object) -> types.FunctionType | None:
+    """The Python function behind a value of a class body, if it is certain."""
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    return value if isinstance(value, types.FunctionType) else None
+
+
+def is_callable_rule(value: object) -> bool:
+    """Whether JAX can call a value of a class body as a rule."""
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    if callable(value):
+        return True
+    return hasattr(type(value), "__get__")  # a property may return a callable
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arity:
+    """How many positional arguments a function can take, after any `self`.
+
+    `most` is None for a function with `*args`.
+    """
+
+    least: int
+    most: int | None
+    required_keywords: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def takes(self, count: int) -> bool:
+        """Whether a call with `count` positional arguments binds."""
+        return self.least <= count and (self.most is None or count <= self.most)
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"at least {self.least}" if self.least else "any number of"
+        if self.least == self.most:
+            return str(self.least)
+        return f"{self.least} to {self.most}"
+
+
+def arity_of(value: object) -> Arity | None:
+    """The arity of a rule as it stands in a class body, or None if it cannot be seen."""
+    function = function_of(value)
+    if function is None:
+        return None
+    return _arity(function, bound=not isinstance(value, staticmethod))
+
+
+def arity_of_function(function: object) -> Arity | None:
+    """The arity of a function that is called as it is; of a method without its self."""
+    if isinstance(function, types.MethodType):
+        inner = function.__func__
+        return _arity(inner, True) if isinstance(inner, types.FunctionType) else None
+    if isinstance(function, types.FunctionType):
+        return _arity(function, bound=False)
+    return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _arity(function: types.FunctionType, bound: bool) -> Arity:
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    keywords = code.co_varnames[
+        code.co_argcount : code.co_argcount + code.co_kwonlyargcount
+    ]
+    defaulted = function.__kwdefaults__ or {}
+    required = tuple(name for name in keywords if name not in defaulted)
+    skip = 1 if bound and names else 0
+    least = max(code.co_argcount - len(function.__defaults__ or ()) - skip, 0)
+    varargs = bool(code.co_flags & inspect.CO_VARARGS)
+    most = None if varargs else code.co_argcount - skip
+    if bound and not names and not varargs:
+        most = -1  # cannot even take self
+    return Arity(least, most, required, names[skip:])
+
+
+def is_generator_or_coroutine(value: object) -> str | None:
+    """What a call of the function gives instead of its result, if that is certain."""
+    function = function_of(value)
+    if function is None:
+        return None
+    flags = function.__code__.co_flags
+    if flags & inspect.CO_ASYNC_GENERATOR:
+        return "an async generator"
+    if flags & (inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE):
+        return "a coroutine"
+    if flags & inspect.CO_GENERATOR:
+        return "a generator"
+    return None
+
+
+def names_used(value: object) -> frozenset[str]:
+    """Names of attributes, globals and free variables in a function's code."""
+    function = function_of(value)
+    if function is None:
+        return frozenset()
+    return _names_in(function.__code__)
+
+
+def _names_in(code: types.CodeType) -> frozenset[str]:
+    names = {*code.co_names, *code.co_freevars}
+    names.update(c for c in code.co_consts if isinstance(c, str))  # getattr(self, "…")
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            names |= _names_in(const)
+    return frozenset(names)
+
+
+# --- returns ----------------------------------------------------------------------------
+
+_PUSHED: dict[str, str] = {
+    "BUILD_TUPLE": "a tuple",
+    "BUILD_LIST": "a list",
+}
+
+
+def certain_returns(value: object) -> frozenset[str] | None:
+    """What every `return` of a function gives, or None if that cannot be said.
+
+    Elements are "None", "a tuple", "a list", "a number". The empty set is a function
+    that never returns: it only raises.
+    """
+    function = function_of(value)
+    if function is None or is_generator_or_coroutine(value):
+        return None
+    return _certain_returns(function.__code__)
+
+
+def only_raises(value: object) -> bool:
+    """Whether a function has no way to return, as one that declines on purpose."""
+    return certain_returns(value) == frozenset()
+
+
+@functools.lru_cache(maxsize=4096)
+def _certain_returns(code: types.CodeType) -> frozenset[str] | None:
+    instructions = [i for i in dis.get_instructions(code) if i.opname != "NOP"]
+    found: set[str] = set()
+    for index, instruction in enumerate(instructions):
+        if instruction.opname == "RETURN_CONST":
+            kind = _kind_of_constant(instruction.argval)
+            before = instructions[index - 1] if index else None
+        elif instruction.opname == "RETURN_VALUE":
+            pushed = instructions[index - 1]
+            if instruction.is_jump_target:
+                return None
+            if pushed.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
+                kind = _kind_of_constant(pushed.argval)
+            else:
+                kind = _PUSHED.get(pushed.opname)
+            before = instructions[index - 2] if index > 1 else None
+        else:
+            continue
+        if kind is None or (kind == "None" and _may_not_get_here(before)):
+            return None
+        found.add(kind)
+    return frozenset(found)
+
+
+def _kind_of_constant(constant: Any) -> str | None:
+    if constant is None:
+        return "None"
+    if isinstance(constant, tuple):
+        return "a tuple"
+    if isinstance(constant, int | float | complex) and not isinstance(constant, bool):
+        return "a number"
+    return None
+
+
+def _may_not_get_here(before: dis.Instruction | None) -> bool:
+    """Whether a return of None follows a bare call, which may be one that raises."""
+    return before is not None and before.opname == "POP_TOP"
+
+
+def reads_parameter(value: object, index: int) -> bool:
+    """Whether a rule's code reads its positional parameter `index` (self is 0)."""
+    function = function_of(value)
+    if function is None:
+        return True
+    code = function.__code__
+    if index >= code.co_argcount:
+        return bool(code.co_flags & inspect.CO_VARARGS)
+    name = code.co_varnames[index]
+    if name in code.co_cellvars:
+        return True
+    loads = ("LOAD_FAST", "LOAD_DEREF")
+    return any(
+        i.opname.startswith(loads) and name in _loaded(i)
+        for i in dis.get_instructions(code)
+    )
+
+
+def _loaded(instruction: dis.Instruction) -> tuple[str, ...]:
+    argval = instruction.argval
+    return argval if isinstance(argval, tuple) else (argval,)
+
+
+def is_abstract(value: object) -> bool:
+    """Whether a rule is marked with `abc.abstractmethod`."""
+    return bool(getattr(value, "__isabstractmethod__", False))
