@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from strict_hijax import checked_custom_vjp
 
-EXPECTED_CODE = "SH415"
+EXPECTED_CODE = "SH414"
 STOCK = "grad"
 
 

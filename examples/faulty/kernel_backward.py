@@ -12,7 +12,7 @@ from jax.experimental import pallas as pl
 
 from strict_hijax import checked_custom_vjp
 
-EXPECTED_CODE = "SH410"
+EXPECTED_CODE = "SH424"
 STOCK = "grad"
 
 BLOCK = 16

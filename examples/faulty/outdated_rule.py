@@ -11,7 +11,7 @@ from jax.experimental.hijax import ShapedArray
 
 from strict_hijax import StrictHiPrim
 
-EXPECTED_CODE = "SH112"
+EXPECTED_CODE = "SH113"
 STOCK = "grad of vmap"
 WRONG_SINCE = (0, 12)
 

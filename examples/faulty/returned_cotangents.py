@@ -11,7 +11,7 @@ from jax.experimental.hijax import ShapedArray
 
 from strict_hijax import StrictHiPrim
 
-EXPECTED_CODE = "SH114"
+EXPECTED_CODE = "SH116"
 STOCK = "grad"
 
 

@@ -10,7 +10,7 @@ from jax.experimental.hijax import ShapedArray
 
 from strict_hijax import StrictHiPrim
 
-EXPECTED_CODE = "SH301"
+EXPECTED_CODE = "SH302"
 STOCK = "silent"
 
 

@@ -11,7 +11,7 @@ from jax.experimental.hijax import ShapedArray
 
 from strict_hijax import StrictHiPrim
 
-EXPECTED_CODE = "SH314"
+EXPECTED_CODE = "SH311"
 STOCK = "silent"
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from strict_hijax import checked_custom_vjp
 
-EXPECTED_CODE = "SH420"
+EXPECTED_CODE = "SH421"
 STOCK = "silent"
 
 S = jax.ShapeDtypeStruct
