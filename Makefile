@@ -38,6 +38,7 @@ lint: $(NEWEST)/.installed  ## check style and format
 
 typecheck: $(NEWEST)/.installed  ## check the types of the package
 	$(NEWEST)/bin/python -m pyright --pythonpath $(NEWEST)/bin/python
+	$(NEWEST)/bin/python -m mypy
 
 bench: $(NEWEST)/.installed  ## measure what strict_hijax costs
 	@$(NEWEST)/bin/python -m benchmarks $(BENCH)
