@@ -1,18 +1,32 @@
-"""Stand-in while the package is being written: the public names, checking nothing."""
+"""Custom derivative rules in JAX that fail when they are written, not when they train."""
+
 import jax
-from jax.experimental.hijax import HiPrim
+
+from ._check import check as check
+from ._errors import ArgumentError as ArgumentError
+from ._errors import ClosedOverTracerError as ClosedOverTracerError
+from ._errors import ConstructionError as ConstructionError
+from ._errors import DefinitionError as DefinitionError
+from ._errors import EffectError as EffectError
+from ._errors import MissingRuleError as MissingRuleError
+from ._errors import MultipleFaultsError as MultipleFaultsError
+from ._errors import NoRulesError as NoRulesError
+from ._errors import NotInitializedError as NotInitializedError
+from ._errors import RuleTypeError as RuleTypeError
+from ._errors import RuleValueError as RuleValueError
+from ._errors import SignatureError as SignatureError
+from ._errors import StrictHijaxError as StrictHijaxError
+from ._errors import UntraceableRuleError as UntraceableRuleError
+from ._errors import UsageError as UsageError
+from ._errors import ignore as ignore
+from ._primitive import StrictHiPrim as StrictHiPrim
+from ._report import CheckReport as CheckReport
+from ._report import RuleReport as RuleReport
+from ._transforms import transforms as transforms
 
 
-class StrictHiPrim(HiPrim):
-    def __init_subclass__(cls, *, supports=("grad",), abstract=False, ignore=(), **kw):
-        super().__init_subclass__(**kw)
-
-
-class checked_custom_vjp(jax.custom_vjp):
+class checked_custom_vjp(jax.custom_vjp):  # stand-in until the module lands
     def __new__(cls, fun=None, *args, example_args=None, dims=None, **kw):
         if fun is None:
             return lambda f: jax.custom_vjp(f)
         return super().__new__(cls)
-
-
-def check(*args, **kw): ...

@@ -38,7 +38,9 @@ class Watch:
         self.touched = True
         if cotangent is None or _jax.bwd_checks_disabled():
             return True
-        aval = cotangent.aval if isinstance(cotangent, _jax.Zero) else type_of(cotangent)
+        aval = (
+            cotangent.aval if isinstance(cotangent, _jax.Zero) else type_of(cotangent)
+        )
         if isinstance(aval, _jax.AbstractRef):
             return True
         if aval is not None and same_type(aval, self.aval):

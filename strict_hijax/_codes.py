@@ -1,4 +1,4 @@
-"""The table of codes: one row a fault. Messages, `explain` and the docs are read from it.
+"""The table of codes, one row a fault: what messages, `explain` and docs are read from.
 
 Once released, a code keeps its meaning. 1xx definition of a primitive, 2xx
 construction and call, 3xx what a rule of a primitive returns, 4xx custom_vjp,
@@ -42,6 +42,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH119", "`__eq__` without `__hash__`", "DefinitionError"),
     Code("SH120", "an unknown code", "UsageError"),
     Code("SH121", "`examples` that cannot be used", "UsageError"),
+    Code("SH122", "`check` is given something without rules", "UsageError"),
     Code("SH201", "`super().__init__()` was not called", "NotInitializedError"),
     Code("SH202", "`super().__init__()` was called too early", "NotInitializedError"),
     Code("SH203", "`in_avals` is no tuple", "ConstructionError"),
@@ -68,7 +69,8 @@ _ROWS: tuple[Code, ...] = (
     Code("SH315", "a cotangent of another shape", "RuleValueError"),
     Code("SH316", "a cotangent of another dtype", "RuleValueError"),
     Code("SH317", "a cotangent of another type", "RuleValueError"),
-    Code("SH320", "a rule that cannot be traced", "RuleTypeError"),
+    Code("SH320", "a rule that cannot be traced", "UntraceableRuleError"),
+    Code("SH321", "a rule that initialises a backend", "DefinitionError"),
     Code("SH401", "called before its rules are defined", "NoRulesError"),
     Code("SH402", "a rule that JAX cannot call", "DefinitionError"),
     Code("SH403", "fwd cannot take the arguments", "SignatureError"),
@@ -91,7 +93,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH421", "no cotangent for any argument", "RuleValueError"),
     Code("SH422", "an array in a `nondiff_argnums` position", "ArgumentError"),
     Code("SH423", "a rule closes over a tracer that is gone", "ClosedOverTracerError"),
-    Code("SH424", "a rule that cannot be traced", "RuleTypeError"),
+    Code("SH424", "a rule that cannot be traced", "UntraceableRuleError"),
     Code("SH425", "`example_args` that cannot be used", "UsageError"),
     Code("SH426", "`dims` or annotations that cannot be used", "UsageError"),
     Code("SH427", "a wrong argument of checked_custom_vjp", "UsageError"),

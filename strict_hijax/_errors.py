@@ -15,6 +15,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from jax.errors import UnexpectedTracerError
 
@@ -138,7 +139,7 @@ class StrictHijaxError(Exception):
     """
 
     def __init__(self, finding: Finding):
-        super().__init__(finding.message())
+        Exception.__init__(self, finding.message())  # other bases may want more
         self.finding = finding
         self.findings: tuple[Finding, ...] = (finding,)
         self.code = finding.code
@@ -198,6 +199,10 @@ class ClosedOverTracerError(StrictHijaxError, UnexpectedTracerError):
     """A rule closes over a value of a transformation that has ended."""
 
 
+class UntraceableRuleError(StrictHijaxError):
+    """A rule raised while it was traced; also an instance of what it raised."""
+
+
 class UsageError(StrictHijaxError, ValueError):
     """strict_hijax itself was called with something that it cannot use."""
 
@@ -229,6 +234,7 @@ _PUBLIC: tuple[type[StrictHijaxError], ...] = (
     RuleValueError,
     EffectError,
     ClosedOverTracerError,
+    UntraceableRuleError,
     UsageError,
     MultipleFaultsError,
 )
@@ -245,7 +251,9 @@ def _multiple_class(
     stock = {base for member in members for base in member.__mro__[1:-1]}
     stock = {b for b in stock if not issubclass(b, StrictHijaxError)}
     stock -= {Exception, BaseException}
-    most_derived = [b for b in stock if not any(o is not b and issubclass(o, b) for o in stock)]
+    most_derived = [
+        b for b in stock if not any(o is not b and issubclass(o, b) for o in stock)
+    ]
     bases = (MultipleFaultsError, *sorted(most_derived, key=lambda base: base.__name__))
     return type("MultipleFaultsError", bases, {"__module__": "strict_hijax"})
 
@@ -258,11 +266,26 @@ def error_for(findings: Sequence[Finding]) -> StrictHijaxError:
     return _multiple_class(members)(findings)
 
 
+def untraceable_error(finding: Finding, cause: Exception) -> StrictHijaxError:
+    """The exception for a rule that raised `cause`, which it is also an instance of."""
+    bases: tuple[type, ...] = (UntraceableRuleError, type(cause))
+    if isinstance(cause, StrictHijaxError):
+        bases = (UntraceableRuleError,)
+    try:
+        cls: Any = type("UntraceableRuleError", bases, {"__module__": "strict_hijax"})
+        error: StrictHijaxError = cls.__new__(cls)
+    except TypeError:  # a class that cannot be derived from, or made like this
+        error = UntraceableRuleError.__new__(UntraceableRuleError)
+    StrictHijaxError.__init__(error, finding)
+    error.__cause__ = cause
+    return error
+
+
 def _rebuild(findings: tuple[Finding, ...]) -> StrictHijaxError:
     return error_for(findings)
 
 
-# --- ignoring ---------------------------------------------------------------------
+# --- ignoring -------------------------------------------------------------------
 
 _ignored_in_block: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
     "strict_hijax_ignored", default=frozenset()
@@ -299,7 +322,9 @@ def _unknown_code(code: object, where: str) -> StrictHijaxError:
 def codes_of_environment() -> frozenset[str]:
     """The codes that STRICT_HIJAX_IGNORE turns off for this process."""
     value = os.environ.get(IGNORE_VARIABLE, "")
-    return parse_codes([c for c in map(str.strip, value.split(",")) if c], IGNORE_VARIABLE)
+    return parse_codes(
+        [c for c in map(str.strip, value.split(",")) if c], IGNORE_VARIABLE
+    )
 
 
 @contextlib.contextmanager

@@ -7,13 +7,14 @@ here. A JAX that this module does not know fails the import with one sentence.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 
 OLDEST_SUPPORTED = (0, 11, 2)
 NEWEST_TESTED = "0.12.0.1"
+VERSION = jax.__version__
 
 
 def _unsupported(reason: str) -> ImportError:
@@ -29,8 +30,11 @@ if jax.__version_info__[:3] < OLDEST_SUPPORTED:
     raise _unsupported("it is too old (`HiPrim` first came with 0.11.2)")
 
 try:
+    from jax._src import api as _api
+    from jax._src import api_util as _api_util
     from jax._src import config as _config
     from jax._src import core as _core
+    from jax._src import linear_util as _linear_util
     from jax._src import mesh as _mesh
     from jax._src import source_info_util as _source_info_util
     from jax._src import traceback_util as _traceback_util
@@ -45,16 +49,17 @@ try:
     from jax._src.core import typematch as typematch
     from jax._src.core import typeof as typeof
     from jax._src.custom_derivatives import CustomVJPPrimal as CustomVJPPrimal
+    from jax._src.effects import Effect as Effect
     from jax._src.effects import (
         custom_derivatives_allowed_effects as custom_derivatives_allowed_effects,
     )
-    from jax._src.effects import Effect as Effect
     from jax._src.effects import remat_allowed_effects as remat_allowed_effects
     from jax._src.hijax import HiPrim as HiPrim
     from jax._src.hijax import jvp_from_lin as jvp_from_lin
     from jax._src.hijax import linearize_from_jvp as linearize_from_jvp
     from jax._src.hijax import vjp_from_jvp as vjp_from_jvp
     from jax._src.hijax import vjp_from_lin as vjp_from_lin
+    from jax._src.interpreters import partial_eval as _partial_eval
     from jax._src.interpreters.ad import GradAccum as GradAccum
     from jax._src.interpreters.ad import NullAccum as NullAccum
     from jax._src.interpreters.ad import RefAccum as RefAccum
@@ -105,6 +110,33 @@ def configuration_key() -> Any:
 def initialised_backends() -> frozenset[str]:
     """The XLA backends that this process has initialised so far."""
     return frozenset(_xla_bridge._backends)  # pyright: ignore[reportPrivateUsage]
+
+
+def trace_to_jaxpr(
+    fun: Callable[..., Sequence[Any]], in_avals: Sequence[Any], name: str
+) -> Any:
+    """The jaxpr of a function of flat inputs to flat outputs, on JAX types.
+
+    Unlike `jax.make_jaxpr` it takes types as `typeof` gives them: Refs, shardings,
+    varying axes, weak types and hijax types.
+    """
+    info = _api_util.debug_info(name, fun, tuple(in_avals), {})
+    wrapped = _linear_util.wrap_init(fun, debug_info=info)
+    return _partial_eval.trace_to_jaxpr_dynamic(wrapped, list(in_avals))[0]
+
+
+def flags_error(flags: Any, treedef: Any, tree: Any) -> str | None:
+    """What JAX says of flags (such as `nzs_out`) that do not fit a structure."""
+    try:
+        if hasattr(_api, "tuptree_flags"):
+            _api.tuptree_flags(flags, treedef, "nzs_out", "nzs_out")
+        else:  # 0.11.2
+            leaves = _tree_util.broadcast_prefix(flags, tree)
+            wrong = [leaf for leaf in leaves if not isinstance(leaf, bool)]
+            return f"{wrong[0]!r:.40} is no bool" if wrong else None
+    except (ValueError, TypeError) as error:
+        return str(error).splitlines()[0]
+    return None
 
 
 def user_frame(source_info: Any) -> tuple[str, int] | None:

@@ -111,7 +111,7 @@ RULES_OF_OTHER_VERSIONS: dict[str, str] = {
 """Names that other JAX versions called, and the rule that took their place."""
 
 
-# --- what a transform needs -----------------------------------------------------------
+# --- what a transform needs ---------------------------------------------------------
 
 TRANSFORMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "grad": (("vjp_fwd",), BACKWARD_RULES),
@@ -149,7 +149,7 @@ JAX_SAYS["vjp_bwd"] = JAX_SAYS["vjp_bwd_retval"]
 JAX_SAYS["batch_dim_rule"] = JAX_SAYS["batch"]
 
 
-# --- derivations ----------------------------------------------------------------------
+# --- derivations --------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def _names_in(code: types.CodeType) -> frozenset[str]:
     return frozenset(names)
 
 
-# --- returns ----------------------------------------------------------------------------
+# --- returns --------------------------------------------------------------------------
 
 _PUSHED: dict[str, str] = {
     "BUILD_TUPLE": "a tuple",

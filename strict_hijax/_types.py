@@ -77,7 +77,9 @@ def describe_pair(expected: Any, got: Any) -> tuple[str, str]:
     short = describe(expected), describe(got)
     if short[0] != short[1]:
         return short
-    spelled = [f"{describe(aval)} {_details(aval)}".rstrip() for aval in (expected, got)]
+    spelled = [
+        f"{describe(aval)} {_details(aval)}".rstrip() for aval in (expected, got)
+    ]
     if spelled[0] != spelled[1]:
         return spelled[0], spelled[1]
     return f"{short[0]} ({expected!r})", f"{short[1]} ({got!r})"
@@ -101,7 +103,9 @@ def describe_value(value: Any) -> str:
         return f"a {kind} of {len(value)}" if value else f"an empty {kind}"
     if is_zero(value):
         return f"a symbolic zero of type {describe(value.aval)}"
-    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
+    if isinstance(value, bool | int | float | complex) and not isinstance(
+        value, np.generic
+    ):
         return f"the Python {type(value).__name__} {value!r}"
     aval = type_of(value)
     if aval is not None:
@@ -122,38 +126,50 @@ class Mismatch:
 
 
 def structure_mismatch(
-    treedef: Any, value: Any, *, none_is_leaf: bool = False, path: str = ""
+    treedef: Any, value: Any, *, zeros: bool = False, path: str = ""
 ) -> Mismatch | None:
     """Where `value` first departs from `treedef`, or None where it fits.
 
-    With `none_is_leaf`, None may stand in place of a leaf, but not of a subtree.
-    Values in place of leaves are not looked into (hijax values need be no pytrees).
+    With `zeros`, None or a symbolic zero may stand in place of a leaf, but not of a
+    subtree. Hijax values, which need be no pytrees, are leaves.
     """
     if treedef == _LEAF:
-        ok = none_is_leaf or value is not None
-        return None if ok else Mismatch(path, "a value", "None")
+        return _leaf_mismatch(value, zeros, path)
     node = treedef.node_data()
     if node is None:  # the structure of None
         return None if value is None else Mismatch(path, "None", describe_value(value))
-    kind = node[0]
+    kind, data = node
     if type(value) is not kind:
         return Mismatch(path, _describe_node(treedef), describe_value(value))
-    children = treedef.children()
-    keyed = _one_level(value)
-    if len(keyed) != len(children) or (kind is dict and sorted(value) != node[1]):
+    keyed, children = _one_level(value), treedef.children()
+    if len(keyed) != len(children) or not _same_data(data, value):
         return Mismatch(path, _describe_node(treedef), _describe_container(value))
     for (key, child), sub in zip(keyed, children, strict=True):
         inner = structure_mismatch(
-            sub, child, none_is_leaf=none_is_leaf, path=path + _jax.keystr((key,))
+            sub, child, zeros=zeros, path=path + _jax.keystr((key,))
         )
         if inner is not None:
             return inner
-    if _jax.tracing_registry.flatten(value)[1] != treedef and not none_is_leaf:
-        return Mismatch(path, str(treedef), str(tree_util.tree_structure(value)))
     return None
 
 
 _LEAF = tree_util.tree_structure(0)
+
+
+def _leaf_mismatch(value: Any, zeros: bool, path: str) -> Mismatch | None:
+    if zeros and (value is None or is_zero(value)):
+        return None
+    if value is None or _jax.tracing_registry.flatten(value)[1] != _LEAF:
+        return Mismatch(path, "a single value", describe_value(value))
+    return None
+
+
+def _same_data(data: Any, value: Any) -> bool:
+    """Whether a container's own data, such as its keys, is what the structure has."""
+    try:
+        return bool(_jax.tracing_registry.flatten(value)[1].node_data()[1] == data)
+    except Exception:  # a container's data may compare in any way it likes
+        return True
 
 
 def _one_level(value: Any) -> list[tuple[Any, Any]]:
@@ -176,7 +192,11 @@ def _describe_container(value: Any) -> str:
 
 def paths_of(treedef: Any, names: Sequence[str] | None = None) -> Iterator[str]:
     """Key paths of a structure's leaves; with `names` for the outermost entries."""
-    dummy = tree_util.tree_unflatten(treedef, range(treedef.num_leaves))
+    try:
+        dummy = tree_util.tree_unflatten(treedef, range(treedef.num_leaves))
+    except Exception:  # a container may refuse to hold anything but arrays
+        yield from (f"leaf {i}" for i in range(treedef.num_leaves))
+        return
     for keypath, _ in tree_util.tree_leaves_with_path(dummy):
         if names is None:
             yield _jax.keystr(keypath)

@@ -1,0 +1,170 @@
+"""The checked twin of a primitive: what JAX holds in place of the user's instance.
+
+`StrictHiPrim.__call__` binds a twin. Its class derives from the user's and has, for
+each rule that the user wrote, a method which calls that rule *on the user's
+instance* and holds the result to its contract. So what JAX calls is checked, once;
+a rule that the user calls as a helper (`self.expand(part)`, `super().vjp_bwd(...)`)
+is not, since it runs on the instance. Rules that JAX derives or that are its own run
+on the twin, and what they call is checked in turn. JAX recognises rules by identity
+(`type(prim).vjp_bwd is HiPrim.vjp_bwd`): those are inherited, never replaced.
+
+A twin shares its instance's `__dict__`, is equal to it, and looks like it in jaxprs.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+from jax import tree_util
+
+from . import _jax
+from ._accumulators import Watches
+from ._cotangents import accumulator_findings, cotangents_findings, logs_findings
+from ._definition import ClassFacts
+from ._errors import Finding, raise_findings
+from ._results import (
+    forward_findings,
+    jvp_findings,
+    output_findings,
+    output_fits,
+)
+from ._rules import RULES, derived_half
+
+_jax.hide_from_tracebacks(__file__)
+
+_set = object.__setattr__
+_new = object.__new__
+
+
+class Twin:
+    """Marks the class of a twin, and keeps its making out of `__init_subclass__`."""
+
+    __slots__ = ()
+    _original: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        pass  # a twin is no subclass that the user's bases should hear of
+
+
+def twin_of(prim: Any, twin_class: type) -> Any:
+    """The twin of an instance."""
+    twin = _new(twin_class)
+    _set(twin, "__dict__", prim.__dict__)
+    _set(twin, "_original", prim)
+    return twin
+
+
+def make_twin_class(facts: ClassFacts, ignored: frozenset[str]) -> type:
+    """The class of the twins of a class's instances."""
+    body: dict[str, Any] = {
+        "__slots__": ("_original",),
+        "__module__": facts.cls.__module__,
+        "__qualname__": facts.cls.__qualname__,
+        "__doc__": facts.cls.__doc__,
+        "__eq__": _equal,
+        "__hash__": _hash,
+        "__getattr__": _getattr,
+        "__reduce_ex__": _reduce,
+    }
+    for name in facts.rules:
+        if name in _MAKERS and derived_half(facts.rules[name]) is None:
+            method = _MAKERS[name](facts, ignored, name)
+            method.__name__ = name
+            method.__qualname__ = f"{facts.cls.__qualname__}.{name}"
+            method.__wrapped__ = getattr(facts.cls, name)  # type: ignore[attr-defined]
+            body[name] = method
+    if "dce" in facts.rules:
+        body["dce"] = _dce
+    metaclass: Any = type(facts.cls)
+    return abc.ABCMeta.__new__(metaclass, facts.cls.__name__, (Twin, facts.cls), body)
+
+
+def _equal(self: Any, other: Any) -> Any:
+    return self._original == (other._original if isinstance(other, Twin) else other)
+
+
+def _hash(self: Any) -> int:
+    return hash(self._original)
+
+
+def _getattr(self: Any, name: str) -> Any:
+    return getattr(self._original, name)  # what the user's class keeps in slots
+
+
+def _reduce(self: Any, protocol: Any) -> Any:
+    return _itself, (self._original,)
+
+
+def _itself(prim: Any) -> Any:
+    return prim
+
+
+# --- one maker for each kind of rule --------------------------------------------------
+
+_Findings = Callable[[ClassFacts, Any, str, Any], list[Finding]]
+
+
+def _expand(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    def expand(self: Any, /, *args: Any) -> Any:
+        original = self._original
+        out = original.expand(*args)
+        if not output_fits(original, out):
+            raise_findings(output_findings(facts, original, name, out), ignored)
+        return out
+
+    return expand
+
+
+def _returning(findings: _Findings) -> Callable[..., Any]:
+    def maker(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+        def rule(self: Any, /, *args: Any) -> Any:
+            original = self._original
+            result = getattr(original, name)(*args)
+            raise_findings(findings(facts, original, name, result), ignored)
+            return result
+
+        return rule
+
+    return maker
+
+
+def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    def vjp_bwd(self: Any, /, *args: Any) -> Any:
+        original = self._original
+        n = len(original.in_avals)
+        leading, accums = args[: len(args) - n], args[len(args) - n :]
+        watches = Watches()
+        watched = tree_util.tree_map(watches.stand_in, accums)
+        result = getattr(original, name)(*leading, *watched)
+        raise_findings(
+            [
+                *logs_findings(facts, name, result),
+                *accumulator_findings(facts, original, name, watches, leading[-1]),
+            ],
+            ignored,
+        )
+        return result
+
+    return vjp_bwd
+
+
+def _dce(self: Any, /, *args: Any) -> Any:
+    """The user's `dce`; an answer of "this very primitive" means the twin."""
+    original = self._original
+    result = original.dce(*args)
+    if isinstance(result, tuple) and len(result) == 3 and result[2] is original:
+        return (*result[:2], self)
+    return result
+
+
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "expand": _expand,
+    "vjp_fwd": _returning(forward_findings),
+    "lin": _returning(forward_findings),
+    "jvp": _returning(jvp_findings),
+    "vjp_bwd": _accumulating,
+    "vjp_bwd_retval": _returning(cotangents_findings),
+}
+assert set(RULES) >= set(_MAKERS)

@@ -1,0 +1,277 @@
+"""Checks on what backward rules of a primitive give: logs, accumulators, cotangents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from jax import tree_util
+
+from . import _jax
+from ._accumulators import Watches
+from ._definition import ClassFacts
+from ._errors import Finding, Location
+from ._rules import RULES
+from ._types import (
+    Mismatch,
+    cotangent_type,
+    describe,
+    describe_pair,
+    describe_value,
+    has_no_tangent,
+    is_zero,
+    paths_of,
+    same_type,
+    structure_mismatch,
+    type_of,
+)
+
+
+def logs_findings(facts: ClassFacts, rule: str, result: Any) -> list[Finding]:
+    """What is wrong with the result of a rule that may only return logs."""
+    if result is None:
+        return []
+    if type(result) is not dict:
+        return [_not_logs(facts, rule, result)]
+    return list(_entries(facts, rule, result))
+
+
+def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
+    accumulate = "; ".join(f"{name}_acc.accum({name}_ct)" for name in facts.inputs)
+    remedies = [f"{accumulate}   # in place of return"]
+    if rule == "vjp_bwd":
+        remedies.append("def vjp_bwd_retval(self, res, g): ...   # or rename it")
+    return facts.finding(
+        "SH309",
+        f"has a `{rule}` that returns {describe_value(result)}; it must give its "
+        "cotangents to the accumulators.",
+        rule=rule,
+        location=facts.where(rule),
+        expected=RULES[rule].returns,
+        got=describe_value(result),
+        jax_says=f"{facts.cls.__name__}.{rule} should return None or a dict of "
+        f"backward-pass log entries, got {type(result).__name__}",
+        remedies=tuple(remedies),
+    )
+
+
+def _entries(facts: ClassFacts, rule: str, logs: dict[Any, Any]) -> Iterator[Finding]:
+    for key, value in logs.items():
+        leaves = tree_util.tree_leaves(value)
+        wrong = next((leaf for leaf in leaves if type_of(leaf) is None), None)
+        if isinstance(key, str) and wrong is None:
+            continue
+        is_key = not isinstance(key, str)
+        yield facts.finding(
+            "SH310",
+            f"has a `{rule}` that logs {'under a key that is no string' if is_key else 'a value that is no JAX value'}, "
+            f"at `logs[{key!r}]`.",
+            rule=rule,
+            path=f"logs[{key!r}]",
+            location=facts.where(rule),
+            expected="a dict from strings to pytrees of arrays",
+            got=f"a key of type {type(key).__name__}"
+            if is_key
+            else describe_value(wrong),
+            remedies=("return {'name': array}",),
+        )
+
+
+def accumulator_findings(
+    facts: ClassFacts, prim: Any, rule: str, watches: Watches, out_ct: Any
+) -> list[Finding]:
+    """What is wrong with what a rule gave to its accumulators.
+
+    One left untouched is a fault only where every cotangent of the outputs is there:
+    a rule may leave at once when one is a symbolic zero.
+    """
+    if _jax.bwd_checks_disabled():
+        return []
+    paths = list(paths_of(prim.in_tree, _names(facts, prim)))
+    leaves = tree_util.tree_leaves(out_ct, is_leaf=is_zero)
+    may_skip = any(is_zero(leaf) for leaf in leaves) or not leaves
+    findings: list[Finding] = []
+    for watch, path in zip(watches, paths, strict=False):
+        if watch is None:
+            continue
+        for cotangent, (filename, line) in watch.wrong:
+            place = Location(filename, line, f"in {rule}")
+            finding = cotangent_finding(facts, rule, path, watch.aval, cotangent, place)
+            if finding is not None:
+                findings.append(finding)
+        if not watch.touched and not may_skip:
+            findings.append(_untouched(facts, rule, path))
+    return _without_repeats(findings)
+
+
+def _without_repeats(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for an accumulator that stands in two places."""
+    return list({(f.code, f.path, f.location): f for f in findings}.values())
+
+
+def _untouched(facts: ClassFacts, rule: str, path: str) -> Finding:
+    return facts.finding(
+        "SH311",
+        f"has a `{rule}` that gives nothing to the accumulator of `{path}`: its "
+        "gradient is silently zero.",
+        rule=rule,
+        path=path,
+        location=facts.where(rule),
+        expected="a cotangent for each input that is differentiated",
+        got="no call of `accum`, and no use of `ref` or `inst()`",
+        remedies=(
+            f"{path}_acc.accum({path}_ct)",
+            f"{path}_acc.accum(None)   # zero on purpose",
+        ),
+    )
+
+
+def _names(facts: ClassFacts, prim: Any) -> tuple[str, ...]:
+    n = len(prim.in_avals)
+    return facts.inputs if len(facts.inputs) == n else tuple(f"x{i}" for i in range(n))
+
+
+def cotangents_findings(
+    facts: ClassFacts, prim: Any, rule: str, result: Any
+) -> list[Finding]:
+    """What is wrong with the cotangents that `vjp_bwd_retval` returns."""
+    if _jax.bwd_checks_disabled():
+        return []
+    names = _names(facts, prim)
+    if type(result) is not tuple or len(result) != len(prim.in_avals):
+        return [_no_tuple(facts, rule, result, names)]
+    findings: list[Finding] = []
+    for child, entry, name in zip(prim.in_tree.children(), result, names, strict=True):
+        mismatch = structure_mismatch(child, entry, zeros=True, path=name)
+        if mismatch is not None:
+            findings.append(_other_structure(facts, rule, mismatch))
+    if findings:
+        return findings
+    leaves = prim.in_tree.flatten_up_to(result)
+    paths = paths_of(prim.in_tree, names)
+    for leaf, aval, path in zip(leaves, prim.in_avals_flat, paths, strict=True):
+        expected = cotangent_type(aval)
+        if expected is None or has_no_tangent(expected):
+            continue
+        finding = cotangent_finding(
+            facts, rule, path, expected, leaf, facts.where(rule)
+        )
+        if finding is not None:
+            findings.append(finding)
+    return findings
+
+
+def _no_tuple(
+    facts: ClassFacts, rule: str, result: Any, names: tuple[str, ...]
+) -> Finding:
+    returning = ", ".join(f"{name}_ct" for name in names) + "," * (len(names) == 1)
+    n = len(names)
+    if type(result) is tuple:
+        what = f"returns {len(result)} cotangents for {n} inputs."
+    else:
+        what = f"returns {describe_value(result)} in place of a tuple."
+    return facts.finding(
+        "SH313",
+        f"has a `{rule}` that {what}",
+        rule=rule,
+        location=facts.where(rule),
+        expected=f"a tuple of {n}: one cotangent for each of {', '.join(names)}",
+        got=f"{describe_value(result)}"
+        + (f" ({type(result).__name__})" if isinstance(result, tuple) else ""),
+        jax_says="Expected tuple, got" if not isinstance(result, tuple) else None,
+        remedies=(f"return ({returning})",),
+    )
+
+
+def _other_structure(facts: ClassFacts, rule: str, mismatch: Mismatch) -> Finding:
+    whole = mismatch.got == "None"
+    return facts.finding(
+        "SH314",
+        f"has a `{rule}` whose cotangent for `{mismatch.path}` has another structure "
+        "than the input.",
+        rule=rule,
+        path=mismatch.path,
+        location=facts.where(rule),
+        expected=mismatch.expected,
+        got=mismatch.got,
+        facts=("None may stand for an array, not for a container.",) if whole else (),
+        remedies=(
+            f"jax.tree.map(lambda _: None, {mismatch.path})   # zero for all of it"
+            if whole
+            else f"return for `{mismatch.path}` the structure that the input has",
+        ),
+    )
+
+
+def cotangent_finding(
+    facts: ClassFacts,
+    rule: str,
+    path: str,
+    expected: Any,
+    cotangent: Any,
+    location: Location | None,
+) -> Finding | None:
+    """What is wrong with the cotangent for one leaf; None where it fits."""
+    if cotangent is None:
+        return None
+    aval = cotangent.aval if is_zero(cotangent) else type_of(cotangent)
+    if aval is None:
+        return facts.finding(
+            "SH312",
+            f"has a `{rule}` whose cotangent for `{path}` is no JAX value.",
+            rule=rule,
+            path=path,
+            location=location,
+            expected=describe(expected),
+            got=describe_value(cotangent),
+            remedies=(f"give {describe(expected)}, or None for zero",),
+        )
+    if same_type(aval, expected):
+        return None
+    code, remedies = _wrong_type(path, expected, aval)
+    wanted, got = describe_pair(expected, aval)
+    return facts.finding(
+        code,
+        f"has a `{rule}` with a wrong cotangent for `{path}`: expected {wanted}, "
+        f"got {got}.",
+        rule=rule,
+        path=path,
+        location=location,
+        expected=wanted,
+        got=got,
+        facts=_WHY.get(code, ()),
+        jax_says=f"Expected cotangent type {describe(expected)} but got {describe(aval)}"
+        if code == "SH315"
+        else None,
+        remedies=remedies,
+    )
+
+
+_WHY = {
+    "SH316": (
+        "Stock JAX accepts it where the rule stands alone; it breaks where the input",
+        "is used twice, or in a scan, and the gradient comes back in the wrong dtype.",
+    )
+}
+
+
+def _wrong_type(path: str, expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
+    """The code for two types that differ, and what to write."""
+    shapes = getattr(expected, "shape", None), getattr(got, "shape", None)
+    dtypes = getattr(expected, "dtype", None), getattr(got, "dtype", None)
+    if None in shapes or None in dtypes:
+        return "SH317", (f"give a cotangent of type {describe(expected)}",)
+    if shapes[0] != shapes[1]:
+        if len(shapes[0]) < len(shapes[1]):
+            return "SH315", (
+                f"{path}_ct.sum(axis=...)   # over the axes that were broadcast",
+            )
+        return "SH315", (f"jnp.broadcast_to({path}_ct, {shapes[0]})",)
+    if dtypes[0] != dtypes[1]:
+        return "SH316", (
+            f"{path}_ct.astype({path}.dtype)",
+            'ignore=("SH316",)   # where another dtype is meant',
+        )
+    return "SH317", (
+        "build `in_avals` with jax.typeof(x), which has shardings and varying axes",
+    )

@@ -1,0 +1,122 @@
+"""What is known of a class when it is defined, read without calling anything."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from strict_hijax import _jax
+from strict_hijax._errors import Finding, Location, location_of
+from strict_hijax._rules import RULES, derived_half
+from strict_hijax._signatures import arity_of
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassFacts:
+    """What is known of a class when it is defined.
+
+    Attributes:
+      cls: the class.
+      rules: the rules that it has of its own or inherits below `HiPrim`, by name, as
+        they stand in a class body. A rule that is None counts as absent.
+      owners: the class that each rule stands in.
+      other_names: what else stands in the class and its bases below `HiPrim`.
+      supports: the transforms that it promises.
+      abstract: whether it is an intermediate base.
+      location: where the class statement is.
+    """
+
+    cls: type
+    rules: dict[str, Any]
+    owners: dict[str, type]
+    other_names: dict[str, Any]
+    supports: frozenset[str]
+    abstract: bool
+    location: Location | None
+
+    @property
+    def subject(self) -> str:
+        return qualified_name(self.cls)
+
+    @property
+    def has(self) -> str:
+        """The rules that are there, in words."""
+        return f"has: {', '.join(self.rules) or 'no rule'}"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names for the inputs, from `expand` or whichever rule shows them."""
+        for name, rule in RULES.items():
+            arity = arity_of(self.rules.get(name))
+            if rule.per_input and arity is not None and arity.most is not None:
+                names = arity.names[len(rule.leading) : arity.most]
+                return tuple(n.removesuffix("_acc").removesuffix("_dot") for n in names)
+        return ("x",)
+
+    def provides(self, name: str) -> bool:
+        """Whether a rule is there, and all that it is derived from."""
+        return self._provides(name, frozenset())
+
+    def _provides(self, name: str, above: frozenset[str]) -> bool:
+        if name not in self.rules or name in above:
+            return False
+        half = derived_half(self.rules[name])
+        needs = half[0].needs if half is not None else ()
+        return all(self._provides(need, above | {name}) for need in needs)
+
+    def where(self, rule: str) -> Location | None:
+        """Where a rule is written, or else the class."""
+        value = self.rules.get(rule)
+        function = getattr(value, "__func__", value)
+        if derived_half(value) is not None:
+            return self.location
+        return location_of(function, f"def {rule}") or self.location
+
+    def finding(self, code: str, sentence: str, **fields: Any) -> Finding:
+        """A finding about this class; the sentence goes on after its name."""
+        fields.setdefault("location", self.location)
+        return Finding(
+            code=code,
+            subject=self.subject,
+            headline=f"`{self.subject}` {sentence}",
+            **fields,
+        )
+
+
+def qualified_name(cls: type) -> str:
+    """Module and qualified name of a class, without the module where it is main."""
+    if cls.__module__ in ("__main__", "builtins"):
+        return cls.__qualname__
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def facts_of(
+    cls: type,
+    supports: frozenset[str],
+    abstract: bool,
+    location: Location | None,
+    foundation: frozenset[type],
+) -> ClassFacts:
+    """Read a class. Rules that stand in the `foundation` are not its own."""
+    rules: dict[str, Any] = {}
+    owners: dict[str, type] = {}
+    for name in RULES:
+        for base in cls.__mro__:
+            if name in vars(base):
+                value = vars(base)[name]
+                if base not in foundation and not _is_jax_own(name, value):
+                    rules[name], owners[name] = value, base
+                break
+    other_names = {
+        name: value
+        for base in reversed(cls.__mro__)
+        if base not in foundation
+        for name, value in vars(base).items()
+        if name not in RULES
+    }
+    return ClassFacts(cls, rules, owners, other_names, supports, abstract, location)
+
+
+def _is_jax_own(name: str, value: object) -> bool:
+    """Whether a class body says that it has no such rule: None, or `HiPrim`'s own."""
+    return value is None or value is getattr(_jax.HiPrim, name)

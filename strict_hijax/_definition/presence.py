@@ -1,0 +1,171 @@
+"""Rules that a class promises, or that another rule needs, and that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from strict_hijax._errors import Finding
+from strict_hijax._rules import (
+    DERIVATIONS,
+    JAX_SAYS,
+    RULES,
+    TRANSFORMS,
+    Derivation,
+    derivation_pair,
+    derived_half,
+)
+from strict_hijax._signatures import only_raises
+
+from .facts import ClassFacts
+from .names import suspects
+
+
+def missing_expand(facts: ClassFacts) -> Iterator[Finding]:
+    if "expand" in facts.rules or suspects(facts, "expand"):
+        return
+    yield facts.finding(
+        "SH101",
+        "has no `expand`, the rule that computes its output.",
+        rule="expand",
+        facts=(facts.has,),
+        jax_says=JAX_SAYS["expand"].format(cls=facts.cls),
+        remedies=(
+            "def expand(self, x): ...                       # write it",
+            _class_line(facts, "abstract=True") + "   # a base for other classes",
+        ),
+    )
+
+
+def missing_for_transforms(facts: ClassFacts) -> Iterator[Finding]:
+    for transform in sorted(facts.supports):
+        groups = TRANSFORMS[transform]
+        lacking = [group for group in groups if not _any_of(facts, group)]
+        if not lacking or any(suspects(facts, n) for group in lacking for n in group):
+            continue
+        if _half_lin(facts) and transform == "linearize":
+            continue  # SH108 says it
+        if _given_by_whole_pair(facts, lacking):
+            continue  # SH104 says it
+        what = "no reverse-mode rule" if transform == "grad" else "no rule for it"
+        if transform == "grad" and len(lacking) == 1:
+            what = "no " + " or ".join(f"`{n}`" for n in _installed(lacking[0])[:2])
+        first = _installed(lacking[0])[-1]
+        yield facts.finding(
+            "SH102" if transform == "grad" else "SH103",
+            f"promises `{transform}`, but has {what}.",
+            rule=first,
+            facts=(f"{facts.has}      needs: {needs_of(transform)}",),
+            jax_says=JAX_SAYS[first].format(cls=facts.cls),
+            remedies=tuple(_remedies_for(facts, transform, lacking)),
+        )
+
+
+def _any_of(facts: ClassFacts, group: tuple[str, ...]) -> bool:
+    """Whether a rule of a group is there; what it is derived from is another matter."""
+    return any(name in facts.rules for name in group)
+
+
+def _installed(names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if name in RULES and name != "vjp_bwd_retval_logs"]
+
+
+def needs_of(transform: str) -> str:
+    """What a transform needs, in words."""
+    groups = (_installed(group) for group in TRANSFORMS[transform])
+    return ", and ".join(" or ".join(group) for group in groups)
+
+
+def _class_line(facts: ClassFacts, keywords: str) -> str:
+    bases = ", ".join(base.__name__ for base in facts.cls.__bases__)
+    return f"class {facts.cls.__name__}({bases}, {keywords}): ..."
+
+
+def _remedies_for(
+    facts: ClassFacts, transform: str, lacking: list[tuple[str, ...]]
+) -> Iterator[str]:
+    wanted = {name for group in lacking for name in group}
+    for derivation in DERIVATIONS:
+        gives = {rule for rule, _ in derivation.halves}
+        sources = all(facts.provides(need) for need in derivation.needs)
+        if sources and gives & wanted and not (gives - wanted) & set(facts.rules):
+            source = " and ".join(derivation.needs)
+            yield f"{derivation.line}   # derive it from your {source}"
+    for group in lacking:
+        names = _installed(group)
+        for name in names[-1:] if len(lacking) > 1 else names[:2]:
+            yield f"{RULES[name].template(facts.inputs)}   # write it"
+    if transform == "grad":
+        yield _class_line(facts, "supports=()") + "   # not differentiable, and says so"
+    else:
+        yield f'leave "{transform}" out of supports=   # it then promises less'
+
+
+def _given_by_whole_pair(facts: ClassFacts, lacking: list[tuple[str, ...]]) -> bool:
+    """Whether a pair that was not unpacked is where the missing rules would come from."""
+    pairs = filter(None, map(derivation_pair, vars(facts.cls).values()))
+    given = {rule for pair in pairs for rule, _ in pair.halves}
+    return all(given.intersection(group) for group in lacking)
+
+
+def _half_lin(facts: ClassFacts) -> bool:
+    return ("lin" in facts.rules) != ("linearized" in facts.rules)
+
+
+def lin_without_linearized(facts: ClassFacts) -> Iterator[Finding]:
+    if not _half_lin(facts):
+        return
+    there, missing = ("lin", "linearized")
+    if missing in facts.rules:
+        there, missing = missing, there
+    if only_raises(facts.rules[there]) or suspects(facts, missing):
+        return
+    remedies = [f"{RULES[missing].template(facts.inputs)}   # write it"]
+    if facts.provides("jvp"):
+        remedies.append("lin, linearized = linearize_from_jvp   # derive both from jvp")
+    yield facts.finding(
+        "SH108",
+        f"has `{there}` without `{missing}`; JAX calls them as a pair.",
+        rule=missing,
+        location=facts.where(there),
+        facts=(facts.has,),
+        jax_says=JAX_SAYS["lin"].format(cls=facts.cls),
+        remedies=tuple(remedies),
+    )
+
+
+def derived_from_nothing(facts: ClassFacts) -> Iterator[Finding]:
+    for derivation, names in _derivations_used(facts):
+        for need in derivation.needs:
+            if need in facts.rules or (_half_lin(facts) and need != "jvp"):
+                continue
+            if suspects(facts, need):
+                continue
+            yield facts.finding(
+                "SH106",
+                f"derives {_listed(names)} from `{need}` (`{derivation.name}`), "
+                f"but has no `{need}`.",
+                rule=need,
+                facts=(facts.has,),
+                jax_says=JAX_SAYS[need].format(cls=facts.cls),
+                remedies=(
+                    f"{RULES[need].template(facts.inputs)}   # write it",
+                    f"write {_listed(names)} by hand in place of `{derivation.name}`",
+                ),
+            )
+
+
+def _derivations_used(
+    facts: ClassFacts,
+) -> Iterator[tuple[Derivation, list[str]]]:
+    for derivation in DERIVATIONS:
+        names = [
+            name
+            for name, value in facts.rules.items()
+            if (half := derived_half(value)) is not None and half[0] is derivation
+        ]
+        if names:
+            yield derivation, names
+
+
+def _listed(names: list[str] | tuple[str, ...]) -> str:
+    return " and ".join(f"`{name}`" for name in names)

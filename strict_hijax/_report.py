@@ -1,0 +1,69 @@
+"""What `check` returns: types in and out of each rule, effects, residual bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from ._types import describe
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleReport:
+    """One rule as it was traced: the types that went in and came out, its effects."""
+
+    name: str
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+    effects: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        effects = f"   effects: {', '.join(self.effects)}" if self.effects else ""
+        return f"{self.name}: ({', '.join(self.takes)}) -> ({', '.join(self.gives)}){effects}"
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckReport:
+    """What `check` saw of a primitive or function.
+
+    Attributes:
+      subject: its qualified name, with its declared types.
+      rules: each rule that was traced.
+      residual_bytes: bytes that the forward rule keeps for the backward, in one call;
+        None where there is no forward rule.
+      transforms: what is provided, derived or missing, by transform.
+      unchecked: rules that could not be traced here, each with the reason.
+      examples: the reports of a class's examples, where a class was checked.
+    """
+
+    subject: str
+    rules: tuple[RuleReport, ...] = ()
+    residual_bytes: int | None = None
+    transforms: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
+    unchecked: tuple[str, ...] = ()
+    examples: tuple[CheckReport, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [self.subject, *(f"  {rule}" for rule in self.rules)]
+        if self.residual_bytes is not None:
+            lines.append(f"  residuals: {self.residual_bytes:,} bytes a call")
+        lines += [f"  not checked here: {reason}" for reason in self.unchecked]
+        lines += [f"  {name}: {how}" for name, how in self.transforms.items()]
+        for example in self.examples:
+            lines += [f"  {line}" for line in str(example).splitlines()]
+        return "\n".join(lines)
+
+
+def bytes_of(avals: Sequence[Any]) -> int:
+    """How many bytes values of these types take."""
+    total = 0
+    for aval in avals:
+        size, dtype = getattr(aval, "size", 0), getattr(aval, "dtype", None)
+        total += int(size) * int(getattr(dtype, "itemsize", 0) or 0)
+    return total
+
+
+def describe_all(avals: Sequence[Any]) -> tuple[str, ...]:
+    """Types in words."""
+    return tuple(describe(aval) for aval in avals)

@@ -1,0 +1,208 @@
+"""Checks on what the rules of a primitive return, against the contracts of `_rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jax import tree_util
+
+from . import _jax
+from ._definition import ClassFacts
+from ._errors import Finding
+from ._rules import RULES
+from ._types import (
+    describe,
+    describe_pair,
+    describe_value,
+    is_zero,
+    paths_of,
+    same_type,
+    structure_mismatch,
+    type_of,
+)
+
+# --- the primal output ----------------------------------------------------------------
+
+
+def output_fits(prim: Any, out: Any) -> bool:
+    """Whether an output has the structure and types of `out_aval`; the quick answer."""
+    leaves, treedef = _jax.tracing_registry.flatten(out)
+    if treedef != prim.out_tree:
+        return False
+    for leaf, declared in zip(leaves, prim.out_avals_flat, strict=True):
+        aval = type_of(leaf)
+        if aval is not declared and (aval is None or not same_type(aval, declared)):
+            return False
+    return True
+
+
+def output_findings(facts: ClassFacts, prim: Any, rule: str, out: Any) -> list[Finding]:
+    """What is wrong with the primal output that a rule gives."""
+    if output_fits(prim, out):
+        return []
+    whose = (
+        "an `expand` whose output"
+        if rule == "expand"
+        else f"a `{rule}` whose primal output"
+    )
+    mismatch = structure_mismatch(prim.out_tree, out, path="out")
+    if mismatch is not None:
+        return [
+            facts.finding(
+                "SH301",
+                f"has {whose} has another structure than `out_aval`"
+                f"{_at(mismatch.path)}.",
+                rule=rule,
+                path=mismatch.path,
+                location=facts.where(rule),
+                expected=mismatch.expected,
+                got=mismatch.got,
+                remedies=_output_remedies(rule, "return the structure of `out_aval`"),
+            )
+        ]
+    return list(_output_types(facts, prim, rule, out, whose))
+
+
+def _output_types(
+    facts: ClassFacts, prim: Any, rule: str, out: Any, whose: str
+) -> Iterator[Finding]:
+    leaves = _jax.tracing_registry.flatten(out)[0]
+    paths = paths_of(prim.out_tree)
+    for leaf, declared, path in zip(leaves, prim.out_avals_flat, paths, strict=True):
+        aval = type_of(leaf)
+        if aval is not None and same_type(aval, declared):
+            continue
+        if aval is None:
+            expected, got = describe(declared), describe_value(leaf)
+        else:
+            expected, got = describe_pair(declared, aval)
+        yield facts.finding(
+            "SH302",
+            f"has {whose} has another type than `out_aval`{_at('out' + path)}.",
+            rule=rule,
+            path="out" + path,
+            location=facts.where(rule),
+            expected=expected,
+            got=got,
+            remedies=_output_remedies(rule, _convert(declared, "out")),
+        )
+
+
+def _output_remedies(rule: str, first: str) -> tuple[str, ...]:
+    if rule == "expand":
+        return first, "or declare in __init__ what it returns: self.out_aval = ..."
+    return first, "return self(...), residuals   # the output is then right by itself"
+
+
+def _at(path: str) -> str:
+    return "" if path == "out" else f", at `{path}`"
+
+
+def _convert(declared: Any, name: str) -> str:
+    dtype = getattr(declared, "dtype", None)
+    if dtype is None:
+        return f"return the declared type, {describe(declared)}"
+    return f"{name}.astype(jnp.{dtype.name})   # shape {getattr(declared, 'shape', ())}"
+
+
+# --- forward rules --------------------------------------------------------------------
+
+
+def forward_findings(
+    facts: ClassFacts, prim: Any, rule: str, result: Any
+) -> list[Finding]:
+    """What is wrong with the result of `vjp_fwd` or `lin`."""
+    if not isinstance(result, tuple | list) or not 2 <= len(result) <= 4:
+        return [_no_pair(facts, prim, rule, result)]
+    out, residuals, *rest = result
+    findings = output_findings(facts, prim, rule, out)
+    if rule == "vjp_fwd":  # `lin` may keep any objects: JAX calls `linearized` at once
+        findings += _residual_findings(facts, residuals)
+    if rest:
+        findings += _flag_findings(facts, prim, rule, rest[0], out)
+    if len(rest) == 2 and rest[1] is not None and rule == "vjp_fwd":
+        findings += _structured_residual_findings(facts, prim)
+    return findings
+
+
+def _no_pair(facts: ClassFacts, prim: Any, rule: str, result: Any) -> Finding:
+    forgot = output_fits(prim, result)
+    return facts.finding(
+        "SH305",
+        f"has a `{rule}` that returns only its output, and no residuals."
+        if forgot
+        else f"has a `{rule}` that returns {describe_value(result)}.",
+        rule=rule,
+        location=facts.where(rule),
+        expected=RULES[rule].returns,
+        got=describe_value(result),
+        remedies=(
+            "return out, None   # no residuals" if forgot else "return out, residuals",
+        ),
+    )
+
+
+def _residual_findings(facts: ClassFacts, residuals: Any) -> Iterator[Finding]:
+    for keypath, leaf in tree_util.tree_leaves_with_path(residuals):
+        if type_of(leaf) is None and not is_zero(leaf):
+            path = "res" + _jax.keystr(keypath)
+            yield facts.finding(
+                "SH306",
+                f"has a `vjp_fwd` with a residual that is no JAX value, at `{path}`.",
+                rule="vjp_fwd",
+                path=path,
+                location=facts.where("vjp_fwd"),
+                expected="arrays, numbers, and pytrees of them",
+                got=describe_value(leaf),
+                jax_says="is not a valid JAX type",
+                remedies=(
+                    "keep it in `self.params`, where `vjp_bwd` reads it as an attribute",
+                ),
+            )
+
+
+def _flag_findings(
+    facts: ClassFacts, prim: Any, rule: str, flags: Any, out: Any
+) -> Iterator[Finding]:
+    error = _jax.flags_error(flags, prim.out_tree, out)
+    if error is not None:
+        yield facts.finding(
+            "SH307",
+            f"has a `{rule}` with a wrong `nzs_out`, its third result.",
+            rule=rule,
+            path="nzs_out",
+            location=facts.where(rule),
+            facts=(error,),
+            expected="True or False, or a tree of them with the structure of the output",
+            got=describe_value(flags),
+            remedies=(
+                "return out, residuals   # every output then counts as differentiated",
+                "return out, residuals, True",
+            ),
+        )
+
+
+def _structured_residual_findings(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
+    if type(prim).vjp_bwd is _jax.HiPrim.vjp_bwd:
+        yield facts.finding(
+            "SH308",
+            "returns structured residuals from `vjp_fwd`, which only `vjp_bwd` receives.",
+            rule="vjp_fwd",
+            path="sres",
+            location=facts.where("vjp_fwd"),
+            jax_says=f"{facts.cls.__name__} returned structured residuals from "
+            "`vjp_fwd`, which requires overriding `vjp_bwd(res, sres, outgrad, "
+            "*arg_accums)`",
+            remedies=(
+                "def vjp_bwd(self, res, sres, outgrad, *arg_accums): ...",
+                "return out, residuals, nzs_out   # without the fourth",
+            ),
+        )
+
+
+def jvp_findings(facts: ClassFacts, prim: Any, rule: str, result: Any) -> list[Finding]:
+    """What is wrong with the primal output of `jvp`."""
+    if isinstance(result, tuple | list) and len(result) == 2:
+        return output_findings(facts, prim, rule, result[0])
+    return []

@@ -1,0 +1,69 @@
+"""Which transforms a primitive supports, and what is missing for the others."""
+
+from __future__ import annotations
+
+from ._definition import ClassFacts, facts_of
+from ._definition.presence import needs_of
+from ._errors import Finding
+from ._jax import HiPrim
+from ._rules import TRANSFORMS, derived_half
+
+
+def transforms(cls: type) -> dict[str, str]:
+    """Says for every transform whether a primitive provides, derives or misses it.
+
+    Args:
+      cls: a subclass of `HiPrim`, strict or not.
+
+    Returns:
+      A dict from the transform's name to "provided (rules)", "derived (from what)" or
+      "missing (what is missing)".
+
+    Raises:
+      UsageError: `cls` is no subclass of `HiPrim`.
+
+    Example:
+      >>> from strict_hijax import StrictHiPrim, transforms
+      >>> class Lookup(StrictHiPrim, supports=()):
+      ...     def expand(self, x):
+      ...         return x
+      >>> transforms(Lookup)["vmap"].split(" (")[0]
+      'missing'
+    """
+    if not isinstance(cls, type) or not issubclass(cls, HiPrim):
+        raise Finding(
+            code="SH117",
+            subject="strict_hijax.transforms",
+            headline="`strict_hijax.transforms` is given no subclass of HiPrim.",
+            got=repr(cls)[:80],
+            expected="a class, such as transforms(MyPrim)",
+            remedies=("transforms(type(prim))",),
+        ).error()
+    return transforms_of(facts_of_class(cls))
+
+
+def facts_of_class(cls: type) -> ClassFacts:
+    """What is known of a class, strict or not."""
+    known = getattr(cls, "_facts", None)
+    if isinstance(known, ClassFacts):
+        return known
+    return facts_of(cls, frozenset(), False, None, frozenset(HiPrim.__mro__))
+
+
+def transforms_of(facts: ClassFacts) -> dict[str, str]:
+    """The same, from the facts about a class."""
+    return {name: _status(facts, name) for name in TRANSFORMS}
+
+
+def _status(facts: ClassFacts, transform: str) -> str:
+    used: list[str] = []
+    for group in TRANSFORMS[transform]:
+        there = [name for name in group if facts.provides(name)]
+        if not there:
+            return f"missing (needs {needs_of(transform)})"
+        used.append(there[0])
+    halves = [derived_half(facts.rules[name]) for name in used]
+    derived = sorted({half[0].name for half in halves if half is not None})
+    if derived:
+        return f"derived ({', '.join(derived)})"
+    return f"provided ({', '.join(used)})"
