@@ -1,0 +1,1 @@
+"""Custom derivative rules that people really write: see README.md in this folder."""
