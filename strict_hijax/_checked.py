@@ -122,7 +122,8 @@ def _returning(findings: _Findings) -> Callable[..., Any]:
         def rule(self: Any, /, *args: Any) -> Any:
             original = self._original
             result = getattr(original, name)(*args)
-            raise_findings(findings(facts, original, name, result), ignored)
+            if found := findings(facts, original, name, result):
+                raise_findings(found, ignored)
             return result
 
         return rule

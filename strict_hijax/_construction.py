@@ -20,6 +20,7 @@ from ._types import (
     same_type,
     structure_mismatch,
     type_of,
+    types_are,
 )
 
 _RESERVED = frozenset(name for name in dir(_jax.HiPrim) if not name.startswith("__"))
@@ -257,13 +258,7 @@ def effects_finding(facts: ClassFacts, prim: Any) -> Finding | None:
 def call_fits(prim: Any, args: tuple[Any, ...]) -> bool:
     """Whether arguments have the declared structure and types; the quick answer."""
     leaves, treedef = _jax.tracing_registry.flatten(args)
-    if treedef != prim.in_tree:
-        return False
-    for leaf, declared in zip(leaves, prim.in_avals_flat, strict=True):
-        aval = type_of(leaf)
-        if aval is not declared and (aval is None or not same_type(aval, declared)):
-            return False
-    return True
+    return treedef == prim.in_tree and types_are(leaves, prim.in_avals_flat)
 
 
 def call_findings(facts: ClassFacts, prim: Any, args: tuple[Any, ...]) -> list[Finding]:

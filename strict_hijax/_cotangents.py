@@ -24,6 +24,7 @@ from ._types import (
     same_type,
     structure_mismatch,
     type_of,
+    types_are,
 )
 
 
@@ -87,6 +88,8 @@ def accumulator_findings(
     """
     if _jax.bwd_checks_disabled():
         return []
+    if all(watch is None or (watch.touched and not watch.wrong) for watch in watches):
+        return []
     paths = list(paths_of(prim.in_tree, _names(facts, prim)))
     leaves = tree_util.tree_leaves(out_ct, is_leaf=is_zero)
     may_skip = any(is_zero(leaf) for leaf in leaves) or not leaves
@@ -135,7 +138,7 @@ def cotangents_findings(
     facts: ClassFacts, prim: Any, rule: str, result: Any
 ) -> list[Finding]:
     """What is wrong with the cotangents that `vjp_bwd_retval` returns."""
-    if _jax.bwd_checks_disabled():
+    if _cotangents_fit(prim, result) or _jax.bwd_checks_disabled():
         return []
     names = _names(facts, prim)
     if type(result) is not tuple or len(result) != len(prim.in_avals):
@@ -159,6 +162,18 @@ def cotangents_findings(
         if finding is not None:
             findings.append(finding)
     return findings
+
+
+def _cotangents_fit(prim: Any, result: Any) -> bool:
+    """Whether cotangents are beyond doubt: all there, of exactly the right types."""
+    leaves, treedef = _jax.tracing_registry.flatten(result)
+    if treedef != prim.in_tree:
+        return False
+    try:
+        wanted = [aval.to_ct_aval() for aval in prim.in_avals_flat]
+    except (NotImplementedError, AttributeError, TypeError):
+        return False
+    return types_are(leaves, wanted)
 
 
 def _no_tuple(

@@ -43,6 +43,7 @@ try:
     from jax._src.ad_util import SymbolicZero as SymbolicZero
     from jax._src.ad_util import Zero as Zero
     from jax._src.api_util import fun_sourceinfo as fun_sourceinfo
+    from jax._src.array import ArrayImpl as ArrayImpl
     from jax._src.core import AbstractValue as AbstractValue
     from jax._src.core import ShapedArray as ShapedArray
     from jax._src.core import Tracer as Tracer

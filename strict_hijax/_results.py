@@ -20,6 +20,7 @@ from ._types import (
     same_type,
     structure_mismatch,
     type_of,
+    types_are,
 )
 
 # --- the primal output ----------------------------------------------------------------
@@ -28,13 +29,7 @@ from ._types import (
 def output_fits(prim: Any, out: Any) -> bool:
     """Whether an output has the structure and types of `out_aval`; the quick answer."""
     leaves, treedef = _jax.tracing_registry.flatten(out)
-    if treedef != prim.out_tree:
-        return False
-    for leaf, declared in zip(leaves, prim.out_avals_flat, strict=True):
-        aval = type_of(leaf)
-        if aval is not declared and (aval is None or not same_type(aval, declared)):
-            return False
-    return True
+    return treedef == prim.out_tree and types_are(leaves, prim.out_avals_flat)
 
 
 def output_findings(facts: ClassFacts, prim: Any, rule: str, out: Any) -> list[Finding]:
@@ -113,6 +108,8 @@ def forward_findings(
     facts: ClassFacts, prim: Any, rule: str, result: Any
 ) -> list[Finding]:
     """What is wrong with the result of `vjp_fwd` or `lin`."""
+    if _is_plain_pair(prim, result):
+        return []
     if not isinstance(result, tuple | list) or not 2 <= len(result) <= 4:
         return [_no_pair(facts, prim, rule, result)]
     out, residuals, *rest = result
@@ -124,6 +121,16 @@ def forward_findings(
     if len(rest) == 2 and rest[1] is not None and rule == "vjp_fwd":
         findings += _structured_residual_findings(facts, prim)
     return findings
+
+
+def _is_plain_pair(prim: Any, result: Any) -> bool:
+    """Whether a result is beyond doubt: (output, residuals), all of the right types."""
+    return (
+        type(result) is tuple
+        and len(result) == 2
+        and output_fits(prim, result[0])
+        and all(type_of(x) is not None for x in tree_util.tree_leaves(result[1]))
+    )
 
 
 def _no_pair(facts: ClassFacts, prim: Any, rule: str, result: Any) -> Finding:

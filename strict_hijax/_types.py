@@ -12,13 +12,28 @@ from jax import tree_util
 
 from . import _jax
 
+_SingleDeviceSharding = jax.sharding.SingleDeviceSharding
+
 
 def type_of(value: Any) -> Any | None:
     """The JAX type of a value, or None where it has none (a string, an object)."""
+    if isinstance(value, _jax.Tracer):
+        return value.aval
+    if type(value) is _jax.ArrayImpl and type(value.sharding) is _SingleDeviceSharding:
+        return value.aval  # what `typeof` says of it, five times as fast
     try:
         return _jax.typeof(value)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
+
+
+def types_are(leaves: Sequence[Any], declared: Sequence[Any]) -> bool:
+    """Whether values have the declared types, one by one."""
+    for leaf, wanted in zip(leaves, declared, strict=True):
+        aval = type_of(leaf)
+        if aval is not wanted and (aval is None or not same_type(aval, wanted)):
+            return False
+    return True
 
 
 def same_type(a: Any, b: Any) -> bool:
