@@ -293,7 +293,7 @@ _ignored_in_block: contextvars.ContextVar[frozenset[str]] = contextvars.ContextV
 
 
 def parse_codes(codes: object, where: str) -> frozenset[str]:
-    """Codes given by a user to `where`, or an error that names the nearest known one."""
+    """Codes that a user gave to `where`; an unknown one is an error."""
     if isinstance(codes, str):
         codes = (codes,)
     if not isinstance(codes, Iterable):

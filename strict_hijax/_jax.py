@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 OLDEST_SUPPORTED = (0, 11, 2)
 NEWEST_TESTED = "0.12.0.1"
@@ -43,8 +44,13 @@ try:
     from jax._src.ad_util import SymbolicZero as SymbolicZero
     from jax._src.ad_util import Zero as Zero
     from jax._src.api_util import fun_sourceinfo as fun_sourceinfo
+    from jax._src.api_util import resolve_kwargs as resolve_kwargs
     from jax._src.array import ArrayImpl as ArrayImpl
+    from jax._src.callback import IOEffect as IOEffect
+    from jax._src.callback import OrderedIOEffect as OrderedIOEffect
     from jax._src.core import AbstractValue as AbstractValue
+    from jax._src.core import InternalMutableArrayEffect as InternalMutableArrayEffect
+    from jax._src.core import NamedAxisEffect as NamedAxisEffect
     from jax._src.core import ShapedArray as ShapedArray
     from jax._src.core import Tracer as Tracer
     from jax._src.core import typematch as typematch
@@ -56,16 +62,21 @@ try:
     )
     from jax._src.effects import remat_allowed_effects as remat_allowed_effects
     from jax._src.hijax import HiPrim as HiPrim
+    from jax._src.hijax import custom_vjp3 as _custom_vjp3
     from jax._src.hijax import jvp_from_lin as jvp_from_lin
     from jax._src.hijax import linearize_from_jvp as linearize_from_jvp
     from jax._src.hijax import vjp_from_jvp as vjp_from_jvp
     from jax._src.hijax import vjp_from_lin as vjp_from_lin
+    from jax._src.interpreters import batching as _batching
     from jax._src.interpreters import partial_eval as _partial_eval
+    from jax._src.interpreters.ad import JVPTracer as _JVPTracer
+    from jax._src.interpreters.ad import LinearizeTracer as _LinearizeTracer
     from jax._src.interpreters.ad import GradAccum as GradAccum
     from jax._src.interpreters.ad import NullAccum as NullAccum
     from jax._src.interpreters.ad import RefAccum as RefAccum
     from jax._src.interpreters.ad import ValAccum as ValAccum
     from jax._src.state.types import AbstractRef as AbstractRef
+    from jax._src.util import fun_name as fun_name
 except ImportError as error:
     raise _unsupported(f"{error.name} has changed ({error.msg})") from error
 
@@ -104,7 +115,7 @@ def trace_is_clean() -> bool:
 
 
 def configuration_key() -> Any:
-    """What, besides types, changes the result of a trace, as JAX's own caches see it."""
+    """What, besides types, changes the result of a trace."""
     return (_config.trace_context(), bwd_checks_disabled())
 
 
@@ -164,3 +175,76 @@ def clean_context() -> Iterator[None]:
         context.set_axis_env(axis_env)
         _mesh.abstract_mesh_context_manager.set_local(abstract_mesh)
         _mesh.device_context.set_local(device_mesh)
+
+
+# --- custom_vjp ---------------------------------------------------------------------
+
+
+def rules_of_custom_vjp3(function: Any) -> dict[str, Any] | None:
+    """The attributes of a function that `jax_custom_vjp3` made on 0.11.2, by the names
+    of `jax.custom_vjp`; None for anything else. Remove with 0.11.2."""
+    if not isinstance(function, _custom_vjp3):
+        return None
+    return {
+        "fun": function.f,
+        "nondiff_argnums": tuple(sorted(function.static_argnums)),
+        "fwd": function.fwd,
+        "bwd": function.bwd,
+        "symbolic_zeros": function.symz,
+        "optimize_remat": function.opt_remat,
+        "with_logs": function.with_logs,
+    }
+
+
+def is_custom_vjp(function: Any) -> bool:
+    """Whether a value is what `jax.custom_vjp(...)` returns."""
+    return isinstance(function, jax.custom_vjp | _custom_vjp3)
+
+
+def make_custom_vjp(attributes: dict[str, Any]) -> Callable[..., Any]:
+    """A plain `jax.custom_vjp` with these attributes, however JAX would run it now."""
+    fun, nondiff_argnums = attributes["fun"], attributes["nondiff_argnums"]
+    if CUSTOM_VJP_HAS_NEW and custom_vjp3_enabled():
+        made: Any = _custom_vjp3(fun, nondiff_argnums)
+        define = made.defvjp_with_logs if attributes["with_logs"] else made.defvjp
+        define(
+            attributes["fwd"],
+            attributes["bwd"],
+            symbolic_zeros=attributes["symbolic_zeros"],
+            optimize_remat=attributes["optimize_remat"],
+        )
+        return made
+    plain: Any = object.__new__(jax.custom_vjp)
+    plain.__init__(fun, nondiff_argnums)
+    plain.__dict__.update(attributes)
+    return plain
+
+
+def is_differentiated(value: Any) -> bool:
+    """Whether a value carries a tangent, so that JAX is about to run reverse rules."""
+    while isinstance(value, _batching.BatchTracer):
+        value = value.val
+    return isinstance(value, _JVPTracer | _LinearizeTracer)
+
+
+def mismatch_extra(expected: Any, got: Any) -> str:
+    """What JAX adds to a message about two types that do not match."""
+    try:
+        return _core.aval_mismatch_extra(expected, got)
+    except AssertionError:  # they match, but for what JAX does not look at
+        return ""
+
+
+def extended_axes(axes: dict[str, int]) -> contextlib.AbstractContextManager[None]:
+    """Axis names in scope, as inside of a `vmap` with these names and sizes."""
+    return _core.extend_axis_env_nd(list(axes.items()))
+
+
+def inner_jaxprs(params: dict[str, Any]) -> Iterator[Any]:
+    """The jaxprs among the parameters of an equation."""
+    return _core.jaxprs_in_params(params)
+
+
+def zeros_of_float0(aval: Any) -> Any:
+    """What JAX gives a backward rule as the cotangent of an integer output."""
+    return np.zeros(aval.shape, jax.dtypes.float0)

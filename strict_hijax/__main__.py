@@ -1,0 +1,53 @@
+"""The command line: `python -m strict_hijax explain CODE`, or `explain --all`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Sequence
+
+from ._codes import CODES
+from ._pages import page_of
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code is 0, or 2 where it was used wrongly."""
+    parser = argparse.ArgumentParser(
+        prog="python -m strict_hijax", description="Safe derivative rules for JAX."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    explain = commands.add_parser(
+        "explain", help="print the page of a code: what is wrong and what to write"
+    )
+    explain.add_argument("codes", nargs="*", metavar="CODE", help="such as SH311")
+    explain.add_argument("--all", action="store_true", help="list every code")
+    options = parser.parse_args(arguments)
+    if options.all == bool(options.codes):
+        explain.print_usage(sys.stderr)
+        print("give one or more codes, or --all", file=sys.stderr)
+        return 2
+    if options.all:
+        print("\n".join(f"{row.name}  {row.title}" for row in CODES.values()))
+        return 0
+    return _explain(options.codes)
+
+
+def _explain(codes: Sequence[str]) -> int:
+    for given in codes:
+        code = given.strip().upper()
+        if code not in CODES:
+            near = difflib.get_close_matches(code, CODES, n=1, cutoff=0.4)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            print(
+                f"{given!r} is no code of strict_hijax{hint} "
+                "All of them: python -m strict_hijax explain --all",
+                file=sys.stderr,
+            )
+            return 2
+    print("\n".join(page_of(code.strip().upper()) for code in codes), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

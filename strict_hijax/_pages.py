@@ -1,0 +1,42 @@
+"""The page of each code: what is wrong, what stock JAX does, and what to write.
+
+Pages are Markdown, in `pages/`, one file a family and one section a code. `explain`
+prints them, the documentation shows them, and the tests run the code in them: the
+first block of a page is wrong, the second is right.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+
+from ._codes import CODES
+
+_HEADING = "## "
+
+
+@functools.cache
+def pages() -> dict[str, str]:
+    """The Markdown under each code's heading, by code."""
+    found: dict[str, str] = {}
+    folder = importlib.resources.files(__package__) / "pages"
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if not entry.name.endswith(".md"):
+            continue
+        for section in entry.read_text("utf-8").split(f"\n{_HEADING}")[1:]:
+            code, _, body = section.partition("\n")
+            found[code.strip()] = body.strip()
+    return found
+
+
+def page_of(code: str) -> str:
+    """What `explain` prints for a code: its title, its error, and its page."""
+    row = CODES[code]
+    title = f"{row.name}: {row.title}"
+    body = pages().get(code, "")
+    off = (
+        f'Raised as `{row.error}`. To turn it off: `ignore=("{code}",)` on the class '
+        f'or function, `with strict_hijax.ignore("{code}")` around a block, or '
+        f"STRICT_HIJAX_IGNORE={code} for the process."
+    )
+    return f"{title}\n{'=' * len(title)}\n\n{body}\n\n{off}\n"
