@@ -9,7 +9,9 @@ from strict_hijax import StrictHijaxError
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCKS = re.findall(
-    r"^```python(?: raises=(\w+))?\n(.*?)^```", README.read_text(), re.M | re.S
+    r"^```python(?: raises=(\w+))?\n(.*?)^```",
+    README.read_text(),
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -36,12 +38,14 @@ def test_printed_values_are_those_in_the_comments(capsys):
         capsys.readouterr()
         exec(compile(source, "README.md", "exec"), namespace)
         printed = capsys.readouterr().out.splitlines()
-        expected = re.findall(r"^print\(.*\)  # (.+?)(?:, and.*)?$", source, re.M)
+        expected = re.findall(
+            r"^print\(.*\)  # (.+?)(?:, and.*)?$", source, re.MULTILINE
+        )
         assert printed[: len(expected)] == expected
 
 
 def test_error_shown_is_the_error_raised():
-    code, source = next(block for block in BLOCKS if block[0] == "SH311")
+    _code, source = next(block for block in BLOCKS if block[0] == "SH311")
     setup = next(source for code, source in BLOCKS if not code)
     namespace = {"__name__": "__main__"}
     exec(setup, namespace)
