@@ -65,15 +65,15 @@ class StrictMeta(abc.ABCMeta):
             _promises(cls, supports, strict_bases),
             _is_abstract(cls, abstract),
             location,
-            _FOUNDATION | {base for base in cls.__mro__ if base.__module__ == __name__},
+            _FOUNDATION | {base for base in cls.__mro__ if _is_root(base)},
         )
         cls._examples_pending = False
         return cls
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: Any, /, **_: Any):
         super().__init__(name, bases, namespace)
-        if not any(isinstance(base, StrictMeta) for base in bases):
-            return  # StrictHiPrim itself
+        if _is_root(cls):
+            return
         raise_findings(definition_findings(cls._facts), cls._ignored)
         if not cls._facts.abstract and hasattr(cls, "examples"):
             from ._check import check_examples_at_definition
@@ -108,6 +108,12 @@ class StrictMeta(abc.ABCMeta):
 
     def __subclasses__(cls) -> list[Any]:
         return [c for c in super().__subclasses__() if not issubclass(c, Twin)]
+
+
+def _is_root(cls: type) -> bool:
+    """Whether a class is `StrictHiPrim` itself."""
+    strict = isinstance(cls, StrictMeta)
+    return strict and not any(isinstance(base, StrictMeta) for base in cls.__bases__)
 
 
 def _class_statement(name: str) -> tuple[Location | None, str]:
