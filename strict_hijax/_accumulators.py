@@ -8,11 +8,21 @@ it stands for. `NullAccum` wants nothing and is handed on as it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _jax
 from ._types import has_no_tangent, same_type, type_of
+
+_jax.hide_from_tracebacks(__file__)
+
+type LetsPass = Callable[[Any, Any], bool]
+"""Whether a cotangent (second) of another type than this (first) is let through."""
+
+
+def _lets_nothing_pass(aval: Any, cotangent: Any) -> bool:
+    return False
 
 
 class Watch:
@@ -23,14 +33,15 @@ class Watch:
       touched: whether it was given something (an explicit zero counts), handed on,
         or looked into.
       wrong: the cotangents of another type that it was given, each with the user's
-        file and line; they were not passed on.
+        file and line; they are passed on only where the user ignores the fault.
     """
 
-    __slots__ = ("aval", "touched", "wrong")
+    __slots__ = ("_lets_pass", "aval", "touched", "wrong")
 
-    def __init__(self, aval: Any):
+    def __init__(self, aval: Any, lets_pass: LetsPass = _lets_nothing_pass):
         self.aval = aval
         self.touched = False
+        self._lets_pass = lets_pass
         self.wrong: list[tuple[Any, tuple[str, int]]] = []
 
     def accepts(self, cotangent: Any) -> bool:
@@ -46,19 +57,25 @@ class Watch:
         if aval is not None and same_type(aval, self.aval):
             return True
         self.wrong.append((cotangent, _callers_line()))
-        return False
+        return self._lets_pass(self.aval, cotangent)
 
 
 def _callers_line() -> tuple[str, int]:
     frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+    while frame.f_back is not None and (
+        frame.f_code.co_filename == __file__ or _is_of_jax(frame)
+    ):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _called_from_jax() -> bool:
-    name: str = sys._getframe(2).f_globals.get("__name__", "")
+def _is_of_jax(frame: types.FrameType) -> bool:
+    name: str = frame.f_globals.get("__name__", "")
     return name.startswith(("jax.", "jaxlib."))
+
+
+def _called_from_jax() -> bool:
+    return _is_of_jax(sys._getframe(2))
 
 
 class WatchedValAccum(_jax.ValAccum):
@@ -140,10 +157,12 @@ class Watches:
     """Stand-ins for the accumulators of one call of a backward rule.
 
     The same accumulator in two places (`P(x, x)`) gets one stand-in: they are told
-    apart by identity.
+    apart by identity. `lets_pass` says which cotangents of another type JAX is to
+    get all the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lets_pass: LetsPass = _lets_nothing_pass) -> None:
+        self._lets_pass = lets_pass
         self._known: dict[int, tuple[Any, Any, Watch]] = {}
         self._order: list[Watch | None] = []
 
@@ -158,7 +177,7 @@ class Watches:
             return accum
         known = self._known.get(id(accum))
         if known is None:
-            watch = Watch(accum.aval)
+            watch = Watch(accum.aval, self._lets_pass)
             known = self._known[id(accum)] = (accum, kind(accum, watch), watch)
         self._order.append(known[2])
         return known[1]

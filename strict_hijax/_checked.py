@@ -2,9 +2,9 @@
 
 `StrictHiPrim.__call__` binds a twin. Its class derives from the user's and has, for
 each rule that the user wrote, a method which calls that rule *on the user's
-instance* and holds the result to its contract. So what JAX calls is checked, once;
-a rule that the user calls as a helper (`self.expand(part)`, `super().vjp_bwd(...)`)
-is not, since it runs on the instance. Rules that JAX derives or that are its own run
+instance* and holds the result to its contract, if there is one here. So what JAX
+calls is checked, once; a rule that the user calls as a helper (`self.expand(part)`,
+`super().vjp_bwd(...)`) is not, since it runs on the instance. Rules that JAX derives or that are its own run
 on the twin, and what they call is checked in turn. JAX recognises rules by identity
 (`type(prim).vjp_bwd is HiPrim.vjp_bwd`): those are inherited, never replaced.
 
@@ -21,16 +21,21 @@ from jax import tree_util
 
 from . import _jax
 from ._accumulators import Watches
-from ._cotangents import accumulator_findings, cotangents_findings, logs_findings
+from ._cotangents import (
+    accumulator_findings,
+    cotangent_finding,
+    cotangents_findings,
+    logs_findings,
+)
 from ._definition import ClassFacts
-from ._errors import Finding, raise_findings
+from ._errors import Finding, raise_findings, without_ignored
 from ._results import (
     forward_findings,
     jvp_findings,
     output_findings,
     output_fits,
 )
-from ._rules import RULES, derived_half
+from ._rules import derived_half
 
 _jax.hide_from_tracebacks(__file__)
 
@@ -68,17 +73,27 @@ def make_twin_class(facts: ClassFacts, ignored: frozenset[str]) -> type:
         "__getattr__": _getattr,
         "__reduce_ex__": _reduce,
     }
-    for name in facts.rules:
-        if name in _MAKERS and derived_half(facts.rules[name]) is None:
-            method = _MAKERS[name](facts, ignored, name)
+    for name, value in facts.rules.items():
+        if derived_half(value) is None:
+            method = _MAKERS.get(name, _unchecked)(facts, ignored, name)
             method.__name__ = name
             method.__qualname__ = f"{facts.cls.__qualname__}.{name}"
-            method.__wrapped__ = getattr(facts.cls, name)  # type: ignore[attr-defined]
+            method.__wrapped__ = getattr(facts.cls, name)
             body[name] = method
-    if "dce" in facts.rules:
-        body["dce"] = _dce
     metaclass: Any = type(facts.cls)
-    return abc.ABCMeta.__new__(metaclass, facts.cls.__name__, (Twin, facts.cls), body)
+    # Not the user's metaclass's own `__new__`: it should not hear of twins either.
+    make = abc.ABCMeta if issubclass(metaclass, abc.ABCMeta) else type
+    return make.__new__(metaclass, facts.cls.__name__, (Twin, facts.cls), body)
+
+
+def checked(prim: Any) -> Any:
+    """The twin of a strict instance; anything else as it is."""
+    cls = type(prim)
+    if isinstance(prim, Twin) or not hasattr(cls, "_twin_class"):
+        return prim
+    if cls._twin_class is None:
+        cls._twin_class = make_twin_class(cls._facts, cls._ignored)
+    return twin_of(prim, cls._twin_class)
 
 
 def _equal(self: Any, other: Any) -> Any:
@@ -132,11 +147,15 @@ def _returning(findings: _Findings) -> Callable[..., Any]:
 
 
 def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    def lets_pass(aval: Any, cotangent: Any) -> bool:
+        found = cotangent_finding(facts, name, "", aval, cotangent, None)
+        return found is None or not without_ignored([found], ignored)
+
     def vjp_bwd(self: Any, /, *args: Any) -> Any:
         original = self._original
         n = len(original.in_avals)
         leading, accums = args[: len(args) - n], args[len(args) - n :]
-        watches = Watches()
+        watches = Watches(lets_pass)
         watched = tree_util.tree_map(watches.stand_in, accums)
         result = getattr(original, name)(*leading, *watched)
         raise_findings(
@@ -151,13 +170,23 @@ def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
     return vjp_bwd
 
 
-def _dce(self: Any, /, *args: Any) -> Any:
-    """The user's `dce`; an answer of "this very primitive" means the twin."""
-    original = self._original
-    result = original.dce(*args)
-    if isinstance(result, tuple) and len(result) == 3 and result[2] is original:
-        return (*result[:2], self)
-    return result
+def _dce(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    def dce(self: Any, /, *args: Any) -> Any:
+        original = self._original
+        result = getattr(original, name)(*args)
+        if not isinstance(result, tuple | list) or len(result) != 3:
+            return result
+        used_ins, produced_outs, prim = result
+        return used_ins, produced_outs, self if prim is original else checked(prim)
+
+    return dce
+
+
+def _unchecked(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    def rule(self: Any, /, *args: Any) -> Any:
+        return getattr(self._original, name)(*args)
+
+    return rule
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {
@@ -167,5 +196,5 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "jvp": _returning(jvp_findings),
     "vjp_bwd": _accumulating,
     "vjp_bwd_retval": _returning(cotangents_findings),
+    "dce": _dce,
 }
-assert set(RULES) >= set(_MAKERS)

@@ -14,8 +14,15 @@ from jax import tree_util
 
 from . import _jax
 from ._definition import ClassFacts
-from ._errors import Finding, StrictHijaxError, untraceable_error, without_ignored
+from ._errors import (
+    Finding,
+    StrictHijaxError,
+    raise_findings,
+    untraceable_error,
+    without_ignored,
+)
 from ._report import RuleReport, bytes_of, describe_all
+from ._rules import BACKWARD_RULES
 from ._types import cotangent_type, describe, has_no_tangent, is_zero, type_of
 
 _jax.hide_from_tracebacks(__file__)
@@ -23,9 +30,20 @@ _jax.hide_from_tracebacks(__file__)
 
 @dataclasses.dataclass
 class Traced:
-    """What came of tracing the rules of one instance."""
+    """What came of tracing the rules of one instance.
+
+    Attributes:
+      findings: what is wrong.
+      causes: the exception behind a finding of a rule that raised.
+      reports: what each rule takes and gives.
+      unchecked: rules that decline, or are not ready to be traced, and why.
+      residual_bytes: what the forward rule keeps.
+    """
 
     findings: list[Finding] = dataclasses.field(default_factory=list[Finding])
+    causes: dict[Finding, Exception] = dataclasses.field(
+        default_factory=dict[Finding, Exception]
+    )
     reports: list[RuleReport] = dataclasses.field(default_factory=list[RuleReport])
     unchecked: list[tuple[str, Exception]] = dataclasses.field(
         default_factory=list[tuple[str, Exception]]
@@ -33,7 +51,7 @@ class Traced:
     residual_bytes: int | None = None
 
 
-def trace_rules(facts: ClassFacts, ignored: frozenset[str], twin: Any) -> Traced:
+def trace_rules(facts: ClassFacts, twin: Any) -> Traced:
     """Trace `expand`, the forward rule and the backward rule of a checked twin."""
     traced = Traced()
     with _jax.clean_context():
@@ -43,11 +61,28 @@ def trace_rules(facts: ClassFacts, ignored: frozenset[str], twin: Any) -> Traced
             _trace(traced, facts, "vjp_fwd", twin.in_avals_flat, _forward(twin, kept))
             if kept.whole:
                 traced.residual_bytes = bytes_of(kept.residual_types)
-                _trace_backward(traced, facts, twin, kept)
+            backward = next(
+                (name for name in BACKWARD_RULES if facts.provides(name)), ""
+            )
+            if kept.whole and backward:
+                _trace_backward(traced, facts, backward, twin, kept)
         if facts.provides("jvp"):
             _trace_jvp(traced, facts, twin)
-    traced.findings = without_ignored(traced.findings, ignored)
     return traced
+
+
+def raise_traced(all_traced: Sequence[Traced], ignored: frozenset[str]) -> None:
+    """Raise what was found, a fault of several instances once."""
+    found: dict[Any, tuple[Finding, Exception | None]] = {}
+    for traced in all_traced:
+        for finding in traced.findings:
+            key = finding.code, finding.rule, finding.path
+            found.setdefault(key, (finding, traced.causes.get(finding)))
+    left = without_ignored((finding for finding, _ in found.values()), ignored)
+    causes = {finding: cause for finding, cause in found.values() if cause is not None}
+    if len(left) == 1 and left[0] in causes:
+        raise untraceable_error(left[0], causes[left[0]])
+    raise_findings(left, ignored)
 
 
 def _trace(
@@ -92,7 +127,7 @@ def _not_traced(
     first = str(error).strip().splitlines()
     finding = facts.finding(
         "SH320",
-        f"has a `{rule}` that raises {type(error).__name__} when it is traced.",
+        f"has {_a(rule)} that raises {type(error).__name__} when it is traced.",
         rule=rule,
         location=facts.where(rule),
         facts=(
@@ -104,13 +139,18 @@ def _not_traced(
             "raise NotImplementedError   # where the rule declines on purpose",
         ),
     )
-    raise untraceable_error(finding, error)
+    traced.findings.append(finding)
+    traced.causes[finding] = error
+
+
+def _a(rule: str) -> str:
+    return f"an `{rule}`" if rule == "expand" else f"a `{rule}`"
 
 
 def _backend_finding(facts: ClassFacts, rule: str, backends: frozenset[str]) -> Finding:
     return facts.finding(
         "SH321",
-        f"has a `{rule}` that initialises a backend while it is traced "
+        f"has {_a(rule)} that initialises a backend while it is traced "
         f"({', '.join(sorted(backends))}): `jax.distributed.initialize` no longer works "
         "after that.",
         rule=rule,
@@ -187,7 +227,9 @@ def _forward(twin: Any, kept: _Kept) -> Callable[..., list[Any]]:
     return vjp_fwd
 
 
-def _trace_backward(traced: Traced, facts: ClassFacts, twin: Any, kept: _Kept) -> None:
+def _trace_backward(
+    traced: Traced, facts: ClassFacts, rule: str, twin: Any, kept: _Kept
+) -> None:
     out_types = [cotangent_type(aval) for aval in twin.out_avals_flat]
     if any(ct is None for ct in out_types):
         return
@@ -212,11 +254,6 @@ def _trace_backward(traced: Traced, facts: ClassFacts, twin: Any, kept: _Kept) -
         cotangents = [acc.freeze() for acc in accums if isinstance(acc, _jax.ValAccum)]
         return [*_values(logs), *(ct for ct in cotangents if not is_zero(ct))]
 
-    rule = next(
-        name
-        for name in ("vjp_bwd", "vjp_bwd_retval_logs", "vjp_bwd_retval")
-        if name in facts.rules
-    )
     _trace(traced, facts, rule, [*kept.types, *given, *refs], backward)
 
 
