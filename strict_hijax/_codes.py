@@ -79,6 +79,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH406", "required keyword-only parameters", "SignatureError"),
     Code("SH407", "`nondiff_argnums` that do not exist", "UsageError"),
     Code("SH408", "`nondiff_argnames` that do not exist", "UsageError"),
+    Code("SH409", "None in place of a rule", "NoRulesError"),
     Code("SH410", "fwd returns no (output, residuals)", "RuleTypeError"),
     Code("SH411", "primal output of fwd of another structure", "RuleTypeError"),
     Code("SH412", "primal output of fwd of another type", "RuleTypeError"),

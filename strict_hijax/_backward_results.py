@@ -1,0 +1,351 @@
+"""What `bwd` of a function must return, and how a result departs from that.
+
+Pure functions from a result to findings, used in place, whenever JAX calls the rule,
+and on the tracers of an eager check. The contract is that of `_flatten_bwd` in
+`jax._src.custom_derivatives`.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jax import tree_util
+
+from . import _jax, _sentences
+from ._accumulators import Watches
+from ._errors import Finding, Location, RuleTypeError, StrictHijaxError
+from ._function_cotangents import cotangent_finding
+from ._function_rules import FunctionRules, Inputs, innermost
+from ._types import (
+    cotangent_type,
+    describe_value,
+    has_no_tangent,
+    paths_of,
+    structure_mismatch,
+    type_of,
+)
+
+
+def backward_findings(
+    rules: FunctionRules,
+    result: Any,
+    inputs: Inputs,
+    watches: Watches | None = None,
+    *,
+    may_skip: bool = False,
+) -> list[Finding]:
+    """What is wrong with the result of `bwd`, for inputs of these types.
+
+    `may_skip` says that a cotangent of the outputs is a symbolic zero, or that some
+    input is not differentiated, so that giving nothing can be right.
+    """
+    if watches is not None:
+        return [
+            *_logs(rules, result),
+            *_accumulators(rules, inputs, watches, may_skip),
+        ]
+    cotangents, findings = result, list[Finding]()
+    if rules.with_logs:
+        if not isinstance(result, list | tuple) or len(result) != 2:
+            return [_no_logs_pair(rules, result)]
+        cotangents, logs = result
+        findings += _logs(rules, logs)
+    return findings + _cotangents(rules, cotangents, inputs, may_skip)
+
+
+def _no_logs_pair(rules: FunctionRules, result: Any) -> Finding:
+    got = describe_value(result)
+    return rules.finding(
+        "SH420",
+        "bwd",
+        f"must return a pair, the cotangents and the logs; it returns {got}.",
+        expected="a pair (cotangents, logs)",
+        got=got,
+        jax_says=_sentences.logs_no_pair(rules, got),
+        remedies=("return (x_ct,), {'name': value}", "f.defvjp(fwd, bwd)   # no logs"),
+    )
+
+
+def _logs(rules: FunctionRules, logs: Any) -> Iterator[Finding]:
+    if logs is None:
+        return
+    if type(logs) is not dict:
+        yield rules.finding(
+            "SH420",
+            "bwd",
+            f"must log a dict or None; it logs {describe_value(logs)}.",
+            expected="None, or a dict from strings to pytrees of arrays",
+            got=describe_value(logs),
+            jax_says=_sentences.logs_no_dict(rules, logs),
+            remedies=("x_acc.accum(x_ct)   # in place of return",)
+            if rules.with_accums
+            else ("return (x_ct,), {'name': value}",),
+        )
+        return
+    for key, value in logs.items():
+        leaves = tree_util.tree_leaves(value)
+        wrong = [leaf for leaf in leaves if type_of(leaf) is None]
+        if isinstance(key, str) and not wrong:
+            continue
+        got = (
+            describe_value(wrong[0]) if wrong else f"a key of type {type(key).__name__}"
+        )
+        yield rules.finding(
+            "SH420",
+            "bwd",
+            f"logs {got} at `logs[{key!r}]`.",
+            path=f"logs[{key!r}]",
+            expected="a dict from strings to pytrees of arrays",
+            got=got,
+            remedies=("{'name': array}",),
+        )
+
+
+def _cotangents(
+    rules: FunctionRules, cotangents: Any, inputs: Inputs, may_skip: bool
+) -> list[Finding]:
+    names = rules.dynamic_names(inputs.count)
+    if type(cotangents) is list and (
+        len(cotangents) == inputs.count or rules.is_run_as_hijax
+    ):
+        cotangents = tuple(cotangents)
+    if type(cotangents) is not tuple or len(cotangents) != inputs.count:
+        return [_no_tuple(rules, cotangents, inputs, names)]
+    findings: list[Finding] = []
+    entries: list[tuple[Any, bool]] = []
+    for name, child, ct in zip(
+        names, inputs.treedef.children(), cotangents, strict=True
+    ):
+        spread = _spread(child, ct)
+        if spread is None:
+            findings.append(
+                _wrong_structure(rules, name, child, ct, inputs, cotangents)
+            )
+        else:
+            entries += spread
+    if findings or _jax.bwd_checks_disabled():
+        return findings
+    keypaths = list(paths_of(inputs.treedef))
+    paths = list(paths_of(inputs.treedef, names))
+    copied: set[int] = set()
+    for (ct, is_copy), keypath, path, aval in zip(
+        entries, keypaths, paths, inputs.avals, strict=True
+    ):
+        found = cotangent_finding(rules, path, keypath, aval, ct, copied=is_copy)
+        if found is not None and not (is_copy and id(ct) in copied):
+            findings.append(found)
+        copied.add(id(ct))
+    if not findings and not may_skip and all(ct is None for ct, _ in entries):
+        findings += _all_none(rules, inputs, paths)
+    return findings
+
+
+def _spread(treedef: Any, ct: Any) -> list[tuple[Any, bool]] | None:
+    """The cotangent of each leaf of an argument, and whether it is a copy for several.
+
+    As in JAX, None or a lone value stands for all leaves of the container in its place.
+    None where the structures do not fit.
+    """
+    leaves, prefix = tree_util.tree_flatten(ct, is_leaf=lambda x: x is None)
+    dummy = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
+    try:
+        subtrees = prefix.flatten_up_to(dummy)
+    except ValueError:
+        return None
+    spread: list[tuple[Any, bool]] = []
+    for leaf, subtree in zip(leaves, subtrees, strict=True):
+        count = tree_util.tree_structure(subtree).num_leaves
+        spread += [(leaf, count > 1)] * count
+    return spread
+
+
+def advice_findings(rules: FunctionRules, result: Any, inputs: Inputs) -> list[Finding]:
+    """What is worth a look in the result of `bwd`: one cotangent for several leaves."""
+    cotangents = result[0] if rules.with_logs else result
+    names = rules.dynamic_names(inputs.count)
+    found: list[Finding] = []
+    for name, child, ct in zip(
+        names, inputs.treedef.children(), cotangents, strict=True
+    ):
+        spread = _spread(child, ct)
+        if spread and any(is_copy and leaf is not None for leaf, is_copy in spread):
+            found.append(
+                rules.finding(
+                    "SH901",
+                    "bwd",
+                    f"returns one cotangent for the several leaves of `{name}`: JAX "
+                    "copies it to each of them.",
+                    path=name,
+                    expected=f"a cotangent for each leaf of `{name}`",
+                    got=describe_value(ct),
+                    remedies=(f"return for `{name}` the structure that it has",),
+                )
+            )
+    return found
+
+
+def _no_tuple(
+    rules: FunctionRules, got: Any, inputs: Inputs, names: Sequence[str]
+) -> Finding:
+    returning = ", ".join(f"{n}_ct" for n in names) + "," * (len(names) == 1)
+    is_tuple = type(got) in (tuple, list)
+    if is_tuple:
+        what = f"returns {len(got)} cotangents; `{rules.name}` has {inputs.count} "
+        what += "arguments that can be differentiated."
+        says = _sentences.bwd_length(rules, got, inputs.treedef)
+    else:
+        what = f"must return a tuple with one cotangent for each argument; it returns "
+        what += f"{_kind_of(got)}."
+        says = _sentences.bwd_no_tuple(rules, got, inputs.treedef)
+    finding = rules.finding(
+        "SH414",
+        "bwd",
+        what,
+        kind=_OfLength if is_tuple else Finding,
+        expected=f"a tuple of {inputs.count}: cotangents for {', '.join(names)}",
+        got=_kind_of(got),
+        facts=("A nondiff argument gets no cotangent.",)
+        if rules.nondiff_argnums
+        else (),
+        jax_says=says,
+        remedies=(f"return ({returning})",),
+    )
+    return finding
+
+
+class _OfLength(Finding):
+    """A wrong number of cotangents: a ValueError too, as of `jax_custom_vjp3`."""
+
+    def error(self) -> StrictHijaxError:
+        return _LengthError(self)
+
+
+class _LengthError(RuleTypeError, ValueError):
+    __module__ = "strict_hijax"
+    __qualname__ = __name__ = "RuleTypeError"
+
+
+def _kind_of(value: Any) -> str:
+    described = describe_value(value)
+    if isinstance(value, tuple) and type(value) is not tuple:
+        return f"{described} (a {type(value).__name__})"
+    if isinstance(value, types.GeneratorType):
+        return "a generator"
+    return described
+
+
+def _wrong_structure(
+    rules: FunctionRules, name: str, child: Any, ct: Any, inputs: Inputs, whole: Any
+) -> Finding:
+    path, expected, got = _first_difference(child, ct, name)
+    return rules.finding(
+        "SH415",
+        "bwd",
+        f"returns a cotangent of another structure than the argument: at `{path}` "
+        f"expected {expected}, got {got}.",
+        path=path,
+        expected=expected,
+        got=got,
+        facts=(
+            "A container is a container also for sizes and flags in it; a bare None "
+            "stands for all of it.",
+        ),
+        jax_says=_sentences.bwd_structure(rules, whole, inputs.treedef),
+        remedies=(
+            f"return for `{name}` the structure that it has",
+            f"None   # for `{name}`",
+        ),
+    )
+
+
+def _first_difference(treedef: Any, ct: Any, path: str) -> tuple[str, str, str]:
+    """Where a cotangent first departs from its argument, expected and got."""
+    node = treedef.node_data()
+    prefix = tree_util.tree_structure(ct)
+    if node is not None and prefix.node_data() is not None:
+        keyed = list(_jax.flatten_one_level_with_keys(ct)[0])
+        children = treedef.children()
+        if type(ct) is node[0] and len(keyed) == len(children):
+            for child, (key, entry) in zip(children, keyed, strict=True):
+                if _spread(child, entry) is None:
+                    return _first_difference(child, entry, path + _jax.keystr((key,)))
+    mismatch = structure_mismatch(treedef, ct, path=path)
+    if mismatch is None or mismatch.path != path:
+        return path, str(treedef), str(prefix)
+    return path, mismatch.expected, mismatch.got
+
+
+def _all_none(
+    rules: FunctionRules, inputs: Inputs, paths: Sequence[str]
+) -> Iterator[Finding]:
+    """No cotangent at all, where some input wants one and the code does not say so."""
+    wanting = [
+        path
+        for path, aval in zip(paths, inputs.avals, strict=True)
+        if (ct := cotangent_type(aval)) is not None and not has_no_tangent(ct)
+    ]
+    if wanting and not _returns_none_on_purpose(innermost(rules.bwd)):
+        yield _nothing_given(rules, wanting, "returns None for every argument")
+
+
+def _nothing_given(rules: FunctionRules, wanting: list[str], what: str) -> Finding:
+    names = ", ".join(f"`{path}`" for path in wanting)
+    return rules.finding(
+        "SH421",
+        "bwd",
+        f"{what}: the gradient is silently zero for {names}.",
+        path=wanting[0],
+        expected=f"a cotangent for at least one of {names}",
+        got="none",
+        remedies=(
+            f"x_acc.accum(None)   # a zero on purpose, for {wanting[0]}"
+            if rules.with_accums
+            else f"return {', '.join(['None'] * len(wanting))},   # spelled out: on purpose",
+            "jax.lax.stop_gradient(x)   # in place of a rule",
+        ),
+    )
+
+
+def _returns_none_on_purpose(rule: Any) -> bool:
+    """Whether the code spells out a tuple of None: a stop-gradient on purpose."""
+    code = getattr(rule, "__code__", None)
+    if code is None:
+        return True  # it cannot be seen
+    return any(
+        isinstance(const, tuple) and const and all(c is None for c in const)
+        for const in _constants(code)
+    )
+
+
+def _constants(code: types.CodeType) -> Iterator[Any]:
+    for const in code.co_consts:
+        yield const
+        if isinstance(const, types.CodeType):
+            yield from _constants(const)
+
+
+# --- accumulators -----------------------------------------------------------------------
+
+
+def _accumulators(
+    rules: FunctionRules, inputs: Inputs, watches: Watches, may_skip: bool
+) -> list[Finding]:
+    if _jax.bwd_checks_disabled():
+        return []
+    paths = list(paths_of(inputs.treedef, rules.dynamic_names(inputs.count)))
+    keypaths = list(paths_of(inputs.treedef))
+    found: list[Finding] = []
+    for watch, path, keypath, aval in zip(
+        watches, paths, keypaths, inputs.avals, strict=True
+    ):
+        for ct, (filename, line) in [] if watch is None else watch.wrong:
+            place = Location(filename, line, f"in {rules.rule_name('bwd')}")
+            finding = cotangent_finding(rules, path, keypath, aval, ct, location=place)
+            found += [] if finding is None else [finding]
+    wanted = [(w, p) for w, p in zip(watches, paths, strict=True) if w is not None]
+    if wanted and not may_skip and not any(watch.touched for watch, _ in wanted):
+        what = "gives nothing to any accumulator"
+        found.append(_nothing_given(rules, [path for _, path in wanted], what))
+    return found

@@ -1,0 +1,209 @@
+"""Effect policies, and where in the user's code an effect comes from.
+
+The sets of effects that JAX allows are read off its live registries, so that an effect
+type which a library registers is allowed here too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from . import _jax
+from ._errors import Finding, Location
+from ._function_rules import FunctionRules
+
+POLICIES = ("jax", "remat", "pure")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EffectPolicy:
+    """Which effects the primal, fwd and bwd may have.
+
+    `name` is "jax", "remat" or "pure"; or "types", where only `types` are allowed.
+    """
+
+    name: str = "jax"
+    types: frozenset[type] = frozenset()
+
+    def code_for(self, effect: Any, role: str) -> str | None:
+        """The code for an effect of a rule, or None where it is allowed."""
+        if isinstance(effect, _NO_SIDE_EFFECT):
+            return None
+        if self.name in ("pure", "types"):
+            return None if isinstance(effect, tuple(self.types)) else "SH503"
+        if not _jax_allows(effect, role):
+            return "SH501"
+        if self.name == "remat" and not _jax.remat_allowed_effects.contains(effect):
+            return "SH502"
+        return None
+
+    def __str__(self) -> str:
+        if self.name != "types":
+            return f'effects="{self.name}"'
+        return f"effects=({', '.join(sorted(t.__name__ for t in self.types))},)"
+
+
+# Axis names and arrays that a function makes and changes for itself alone.
+_NO_SIDE_EFFECT = (_jax.NamedAxisEffect, _jax.InternalMutableArrayEffect)
+
+
+def _jax_allows(effect: Any, role: str) -> bool:
+    if _jax.custom_derivatives_allowed_effects.contains(effect):
+        return True
+    # Nothing in JAX checks bwd; 0.12 allows these everywhere. Remove with 0.11.2.
+    return role == "bwd" and isinstance(effect, _jax.IOEffect | _jax.OrderedIOEffect)
+
+
+def parse_policy(policy: Any, subject: str) -> EffectPolicy:
+    """The policy that a user gave as `effects=`, or an error that says what it can be."""
+    if isinstance(policy, EffectPolicy):
+        return policy
+    if isinstance(policy, str) and policy in POLICIES:
+        return EffectPolicy(policy)
+    if not isinstance(policy, str) and isinstance(policy, Iterable):
+        types = list(policy)
+        if all(isinstance(t, type) and issubclass(t, _jax.Effect) for t in types):
+            return EffectPolicy("types", frozenset(types))
+    raise _wrong_policy(policy, subject)
+
+
+def _wrong_policy(policy: Any, subject: str) -> Exception:
+    got = repr(policy)[:60]
+    near = difflib.get_close_matches(str(policy).lower(), POLICIES, n=1, cutoff=0.5)
+    did_you_mean = f"; did you mean {near[0]!r}?" if near else ""
+    return Finding(
+        code="SH504",
+        subject=subject,
+        headline=f"`{subject}` is given effects={got}, which is no effect policy"
+        f"{did_you_mean}",
+        path="effects",
+        expected='"jax", "remat", "pure", or an iterable of effect types',
+        got=got,
+        remedies=(
+            'effects="jax"     # what JAX allows in custom derivatives, the default',
+            'effects="remat"   # what it also allows under jax.checkpoint',
+            'effects="pure"    # none',
+            "effects=(MyEffect,)   # these types alone",
+        ),
+    ).error()
+
+
+# --- findings -------------------------------------------------------------------------
+
+
+def effect_findings(
+    rules: FunctionRules, role: str, jaxpr: Any, policy: EffectPolicy
+) -> list[Finding]:
+    """The effects of a traced rule that the policy does not allow, each at its line."""
+    found: dict[tuple[Any, ...], Finding] = {}
+    for effect in sorted(jaxpr.effects, key=repr):
+        code = policy.code_for(effect, role)
+        if code is None:
+            continue
+        primitive, location = origin(jaxpr, effect)
+        finding = _effect_finding(
+            rules, role, code, effect, policy, primitive, location
+        )
+        found.setdefault((code, type(effect), finding.path, location), finding)
+    return list(found.values())
+
+
+def _effect_finding(
+    rules: FunctionRules,
+    role: str,
+    code: str,
+    effect: Any,
+    policy: EffectPolicy,
+    primitive: str,
+    location: Location | None,
+) -> Finding:
+    name = type(effect).__name__
+    where = f"`{primitive}`" + (f" at {location}" if location else "")
+    who = "primal " if role == "primal" else ""
+    return rules.finding(
+        code,
+        role,
+        f"has an effect that {_BY[code].format(policy=policy)}: {name} of "
+        f"{who}{where}.".replace(f"{name} of primal ", f"in the primal, {name} of "),
+        path=primitive,
+        expected=_EXPECTED[code].format(policy=policy),
+        got=f"{name} from {where}",
+        location=location or rules.location(role),
+        facts=(f"rule: {rules.rule_name(role)} ({role})",),
+        jax_says=_jax_says(code, effect),
+        remedies=_remedies(code, effect, policy),
+    )
+
+
+_BY = {
+    "SH501": "custom derivatives do not allow",
+    "SH502": "jax.checkpoint does not allow",
+    "SH503": "{policy} does not allow",
+}
+_EXPECTED = {
+    "SH501": "effects that JAX allows in custom derivatives",
+    "SH502": "effects that JAX also allows under jax.checkpoint",
+    "SH503": "{policy}",
+}
+
+
+def _jax_says(code: str, effect: Any) -> str | None:
+    if code == "SH502":
+        return f"Effects not supported in AD of `checkpoint`/`remat`: {[effect]}"
+    return f"Effects not supported in `custom_vjp`: {[effect]}"
+
+
+def _remedies(code: str, effect: Any, policy: EffectPolicy) -> tuple[str, ...]:
+    kind = type(effect)
+    move = "move the effect out of the rule, to where the function is called"
+    if code == "SH503":
+        more = ", ".join(sorted(t.__name__ for t in {*policy.types, kind}))
+        return move, f"effects=({more},)   # if it is meant"
+    if code == "SH502":
+        return move, 'effects="jax"   # if it is never used under jax.checkpoint'
+    return (
+        move,
+        f"a library registers {kind.__module__}.{kind.__qualname__} as safe with:",
+        "  jax._src.effects.custom_derivatives_allowed_effects.add_type("
+        f"{kind.__name__})",
+    )
+
+
+# --- where an effect comes from -------------------------------------------------------
+
+
+def origin(jaxpr: Any, effect: Any) -> tuple[str, Location | None]:
+    """The primitive that has an effect, and the user's line that calls it.
+
+    It is looked for inside of scan, cond, while, jit, custom_jvp and checkpoint; the
+    innermost equation is named.
+    """
+    for eqn in jaxpr.eqns:
+        if any(_same_kind(effect, other) for other in eqn.effects):
+            for inner in _inner(eqn):
+                name, location = origin(inner, effect)
+                if name:
+                    return name, location or _location(eqn)
+            return str(eqn.primitive), _location(eqn)
+    return "", None
+
+
+def _inner(eqn: Any) -> Iterator[Any]:
+    yield from _jax.inner_jaxprs(eqn.params)
+    prim = eqn.params.get("_prim")  # a primitive of hijax
+    traced = getattr(prim, "traced", None)
+    if traced is not None:
+        yield traced.jaxpr
+
+
+def _same_kind(a: Any, b: Any) -> bool:
+    """Equal, or of one type: effects on inputs have another number further in."""
+    return type(a) is type(b)
+
+
+def _location(eqn: Any) -> Location | None:
+    frame = _jax.user_frame(eqn.source_info)
+    return None if frame is None else Location(*frame, f"in {eqn.primitive}")

@@ -1,0 +1,152 @@
+"""What it means that a rule raises while it is traced ahead of JAX.
+
+It may decline, need a name or an axis that is not there yet, need concrete values, or
+be unable to work at all. Only the last is a fault, and in doubt it is none.
+"""
+
+from __future__ import annotations
+
+import dis
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import jax
+
+from . import _jax
+from ._errors import Finding, Location
+from ._function_definition import definition_advice
+from ._function_rules import FunctionRules, Inputs
+from ._report import describe_all
+
+_JAX = str(Path(jax.__file__).parent / "_src")
+_OURS = str(Path(__file__).parent)
+_NEEDS_VALUES = re.compile(
+    r"[Tt]race[rd]|[Aa]bstract|[Cc]oncret|setting an array element with a sequence"
+)
+_ENVIRONMENT = (RuntimeError, OSError, ImportError, MemoryError, Warning, EOFError)
+
+
+def is_put_off(error: Exception) -> bool:
+    """Whether a rule traced at import is to be tried again at the first call.
+
+    It declines, or needs an axis name or a global name that is not there yet.
+    """
+    return isinstance(error, NotImplementedError | NameError)
+
+
+def is_fault(error: Exception) -> bool:
+    """Whether an exception at a first call shows that a rule can never be traced.
+
+    It does if the interpreter raised it, or JAX, and not for want of a value. What the
+    rule raises itself, or a helper of it, is the rule declining.
+    """
+    if isinstance(error, NotImplementedError):
+        return "Differentiation rule for" in str(error) and _raised_in(error, _JAX)
+    if isinstance(error, _ENVIRONMENT) or needs_values(error):
+        return False
+    if isinstance(error, NameError) and "axis name" in str(error):
+        return False
+    return not _raised_by_statement(error) or _raised_in(error, _JAX)
+
+
+def needs_values(error: Exception) -> bool:
+    """Whether a rule failed because it was given tracers in place of values."""
+    stock = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
+    return isinstance(error, stock) or bool(_NEEDS_VALUES.search(str(error)))
+
+
+def _tracebacks(error: Exception) -> Iterator[TracebackType]:
+    traceback = error.__traceback__
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _raised_in(error: Exception, folder: str) -> bool:
+    innermost = list(_tracebacks(error))[-1:]
+    return any(t.tb_frame.f_code.co_filename.startswith(folder) for t in innermost)
+
+
+def _raised_by_statement(error: Exception) -> bool:
+    """Whether the innermost frame stands at a `raise` or `assert`."""
+    for traceback in list(_tracebacks(error))[-1:]:
+        opcode = traceback.tb_frame.f_code.co_code[traceback.tb_lasti]
+        return dis.opname[opcode] in ("RAISE_VARARGS", "RERAISE")
+    return False
+
+
+def users_line(error: Exception) -> Location | None:
+    """The innermost place of the user's own code in a traceback."""
+    places = [
+        Location(code.co_filename, traceback.tb_lineno, f"in {code.co_name}")
+        for traceback in _tracebacks(error)
+        if not (code := traceback.tb_frame.f_code).co_filename.startswith(
+            (str(Path(_JAX).parent), _OURS, "<frozen")
+        )
+    ]
+    return places[-1] if places else None
+
+
+def first_line(error: Exception) -> str:
+    """Class and first line of an exception."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200] if lines else ''}".rstrip(": ")
+
+
+def untraceable_finding(
+    rules: FunctionRules, role: str, inputs: Inputs, error: Exception
+) -> Finding:
+    """The finding about a rule that raised when it was traced."""
+    place = users_line(error)
+    facts = [first_line(error)]
+    if place is not None:
+        facts.append(f"raised at {place} {place.text}")
+    facts.append(f"traced for: {', '.join(describe_all(inputs.avals))}")
+    facts += [
+        f"note: {role} {advice.headline.partition(' rule ')[2]}"
+        for advice in definition_advice(rules)
+    ]
+    remedies = [
+        f"mend `{rules.rule_name(role)}`; the exception above this one has the line",
+        "raise NotImplementedError   # where the rule declines on purpose",
+    ]
+    if needs_values(error):
+        remedies.append("eager=False   # where it needs values, and is never jitted")
+    return rules.finding(
+        "SH424",
+        role,
+        f"raises {type(error).__name__} when it is traced, as it is in a gradient "
+        "under jit.",
+        expected="a rule that can be traced for the types of the call",
+        got=first_line(error),
+        facts=tuple(facts),
+        remedies=tuple(remedies),
+    )
+
+
+def backend_findings(
+    rules: FunctionRules, backends: dict[str, frozenset[str]]
+) -> list[Finding]:
+    """Findings about rules that initialised a backend while a module was imported."""
+    return [
+        rules.finding(
+            "SH428",
+            role,
+            f"initialises a backend while it is traced ({', '.join(sorted(names))}): "
+            "`jax.distributed.initialize` no longer works after that.",
+            expected="no call of jax.devices() and the like in a rule",
+            got=f"initialised: {', '.join(sorted(names))}",
+            remedies=(
+                "jax.lax.platform_dependent(...)   # to choose by platform",
+                "pass what it needs of the device as a static argument",
+            ),
+        )
+        for role, names in backends.items()
+    ]
+
+
+def forget_frames(error: Exception) -> None:
+    """Let go of the tracers in the frames of an exception that is not raised."""
+    error.__traceback__ = None

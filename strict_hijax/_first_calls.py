@@ -1,0 +1,241 @@
+"""When a function's rules are checked ahead of JAX: at import, or at a first call.
+
+Each combination of types, static arguments and configuration is examined once; what is
+found is raised, and what is fine is remembered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+from jax import tree_util
+
+from . import _jax, _sentences
+from ._call_keys import Remembered, call_key, code_key, count_check, may_check
+from ._eager import Depth, Examination, examine
+from ._effects import EffectPolicy
+from ._errors import (
+    Finding,
+    StrictHijaxError,
+    raise_findings,
+    untraceable_error,
+    without_ignored,
+)
+from ._exceptions import (
+    backend_findings,
+    first_line,
+    forget_frames,
+    is_fault,
+    is_put_off,
+    untraceable_finding,
+    users_line,
+)
+from ._forward_results import OutputTypes
+from ._function_rules import FunctionRules, Inputs
+from ._progress import any_in_progress, in_progress
+from ._report import describe_all
+
+_jax.hide_from_tracebacks(__file__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Examined:
+    """What is remembered of a call: how far it was examined, and what was ignored."""
+
+    depth: Depth
+    outputs: OutputTypes | None
+    ignored: frozenset[str]
+
+
+class Checker:
+    """Checks the rules of one function ahead of JAX, and remembers what it checked."""
+
+    def __init__(
+        self,
+        rules: FunctionRules,
+        policy: EffectPolicy,
+        ignored: frozenset[str],
+        eager: bool,
+    ):
+        self.rules = rules
+        self._policy = policy
+        self._ignored = ignored
+        self._eager = eager
+        self._code = code_key(rules)
+        self._examined: Remembered[_Examined] = Remembered()
+
+    # --- at import --------------------------------------------------------------------
+
+    def check_at_import(
+        self, inputs: Inputs, axes: Mapping[str, int], code: str
+    ) -> None:
+        """Check for declared types; `code` is the fault of types that do not fit."""
+        with _jax.clean_context(), _jax.extended_axes(dict(axes)):
+            with in_progress(self._code):
+                seen = examine(self.rules, inputs, self._policy, Depth.FULL)
+            key = call_key(inputs)
+        seen.findings += backend_findings(self.rules, seen.backends)
+        self._raise(seen, inputs, code)
+        if seen.stopped is None:
+            self._remember(key, Depth.FULL, seen)
+
+    # --- at a call --------------------------------------------------------------------
+
+    def before_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Check a call of types that were not seen yet; raise what is found."""
+        rules = self.rules
+        if kwargs:
+            try:
+                args = _jax.resolve_kwargs(rules.fun, args, kwargs)
+            except TypeError:
+                return  # JAX says it better
+        if rules.nondiff_argnums:
+            raise_findings(_static_arrays(rules, args), self._ignored)
+        if not self._eager:
+            return
+        inputs = Inputs.of(args, rules.nondiff_argnums)
+        if inputs is None:
+            return
+        key = call_key(inputs)
+        known = self._examined.get(key)
+        if known is not None and known.depth is Depth.FULL and not known.ignored:
+            return
+        depth = Depth.FULL
+        if any(map(_jax.is_differentiated, tree_util.tree_leaves(args))):
+            depth = Depth.PRIMAL  # JAX is about to call fwd and bwd itself
+        if known is not None and known.depth >= depth and _still_ignored(known):
+            return
+        if self._code in any_in_progress() or not may_check(self._code):
+            return
+        with in_progress(self._code):
+            seen = examine(rules, inputs, self._policy, depth)
+        self._raise(seen, inputs, None)
+        self._remember(key, depth, seen)
+
+    def known_outputs(self, inputs: Inputs) -> OutputTypes | None:
+        """What the function returns for these inputs, traced if it may be."""
+        key = call_key(inputs)
+        known = self._examined.get(key)
+        if known is not None:
+            return known.outputs
+        if not self._eager or not may_check(self._code):
+            return None
+        with in_progress(self._code):
+            seen = examine(self.rules, inputs, self._policy, Depth.PRIMAL)
+        seen.findings.clear()  # found when the primal itself is called
+        self._remember(key, Depth.PRIMAL, seen)
+        return seen.outputs
+
+    # --- outcomes ---------------------------------------------------------------------
+
+    def _remember(self, key: Any, depth: Depth, seen: Examination) -> None:
+        if seen.stopped is not None:
+            forget_frames(seen.stopped[1])
+        codes = frozenset(finding.code for finding in seen.findings)
+        self._examined.put(key, _Examined(depth, seen.outputs, codes))
+        count_check(self._code)
+
+    def _raise(self, seen: Examination, inputs: Inputs, code: str | None) -> None:
+        """Raise what is found; `code` is given at import."""
+        if seen.stopped is None:
+            raise_findings(seen.findings, self._ignored)
+            return
+        role, error = seen.stopped
+        finding = self._finding(role, error, inputs, code)
+        if isinstance(error, StrictHijaxError) and role != "primal":
+            seen.stopped = None
+            raise error
+        if finding is None:
+            raise_findings(seen.findings, self._ignored)
+            return
+        if seen.findings or not without_ignored([finding], self._ignored):
+            seen.findings.append(finding)
+            raise_findings(seen.findings, self._ignored)
+            return
+        seen.stopped = None
+        if role == "primal":
+            raise finding.error() from None
+        raise untraceable_error(finding, error)
+
+    def _finding(
+        self, role: str, error: Exception, inputs: Inputs, code: str | None
+    ) -> Finding | None:
+        if code is None:
+            if role == "primal" or self.rules.symbolic_zeros or not is_fault(error):
+                return None
+        elif is_put_off(error):
+            return None
+        elif role == "primal":
+            return _unfit_types(self.rules, inputs, error, code)
+        return untraceable_finding(self.rules, role, inputs, error)
+
+
+def _still_ignored(known: _Examined) -> bool:
+    """Whether all that was found and ignored is ignored here as well."""
+    if not known.ignored:
+        return True
+    probes = [Finding(code=code, subject="", headline="") for code in known.ignored]
+    return not without_ignored(probes)
+
+
+def _unfit_types(
+    rules: FunctionRules, inputs: Inputs, error: Exception, code: str
+) -> Finding:
+    place = users_line(error)
+    where = () if place is None else (f"raised at {place} {place.text}",)
+    what = {"SH425": "example_args", "SH426": "dims"}[code]
+    return rules.finding(
+        code,
+        "primal",
+        f"cannot be called with its `{what}`: {first_line(error)}",
+        path=what,
+        expected="arguments that the function takes",
+        got=", ".join(describe_all(inputs.avals)),
+        facts=where,
+        remedies=(f"{what}=...   # arguments that `{rules.name}` takes",),
+    )
+
+
+def _static_arrays(rules: FunctionRules, args: Sequence[Any]) -> list[Finding]:
+    """Arrays in positions that are declared static; NumPy's are constants, and fine."""
+    return [
+        _static_array(rules, args, index, leaf)
+        for index in rules.nondiff_argnums
+        if index < len(args)
+        for leaf in tree_util.tree_leaves(args[index])
+        if isinstance(leaf, jax.Array)
+    ]
+
+
+class _StaticTracer(Finding):
+    """A tracer in a static position: what JAX raises for it, too."""
+
+    def error(self) -> StrictHijaxError:
+        return untraceable_error(self, jax.errors.UnexpectedTracerError(""))
+
+
+def _static_array(
+    rules: FunctionRules, args: Sequence[Any], index: int, leaf: Any
+) -> Finding:
+    name = rules.argument_names(len(args))[index]
+    is_tracer = isinstance(leaf, _jax.Tracer)
+    return rules.finding(
+        "SH422",
+        None,
+        f"is given an array for `{name}`, which `nondiff_argnums` declares to be static. "
+        "It fails under jit, vmap or scan, where the array is a tracer.",
+        kind=_StaticTracer if is_tracer else Finding,
+        path=name,
+        location=rules.location("primal"),
+        expected=f"a value for `{name}` that is known before tracing, and no array",
+        got=("a tracer of type " if is_tracer else "") + describe_all([leaf.aval])[0],
+        jax_says=_sentences.static_tracer() if is_tracer else None,
+        remedies=(
+            f"pass `{name}` as an ordinary argument: drop {index} from nondiff_argnums",
+            f"return None for `{name}` from bwd, in its place among the cotangents",
+            f"keep `{name}` in the residuals where bwd needs it",
+        ),
+    )

@@ -1,0 +1,118 @@
+"""The cotangent for one leaf of a function's inputs, against the type it must have.
+
+Exactly `to_ct_aval` of the input is asked; of a Ref, that of what it holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from . import _jax, _sentences
+from ._errors import Finding, Location
+from ._function_rules import FunctionRules
+from ._types import (
+    cotangent_type,
+    describe,
+    describe_pair,
+    describe_value,
+    has_no_tangent,
+    is_zero,
+    same_type,
+    type_of,
+)
+
+
+def cotangent_finding(
+    rules: FunctionRules,
+    path: str,
+    keypath: str,
+    aval: Any,
+    ct: Any,
+    *,
+    location: Location | None = None,
+    copied: bool = False,
+) -> Finding | None:
+    """What is wrong with the cotangent for one leaf of the inputs; None if it fits."""
+    expected = cotangent_type(aval)
+    if ct is None or expected is None or has_no_tangent(expected):
+        return None
+    got = ct.aval if is_zero(ct) else type_of(ct)
+    if got is None:
+        return rules.finding(
+            "SH419",
+            "bwd",
+            f"returns a cotangent for `{path}` that is no JAX value: "
+            f"{describe_value(ct)}.",
+            path=path,
+            expected=describe(expected),
+            got=describe_value(ct),
+            remedies=(f"{describe(expected)}, or None for zero",),
+        )
+    if same_type(got, expected) or _extended(got, expected):
+        return None
+    if isinstance(got, _jax.AbstractRef) and same_type(got.inner_aval, expected):
+        return None
+    code, why, remedies = _how_types_differ(path, expected, got)
+    words = describe_pair(expected, got)
+    where = {} if location is None else {"location": location}
+    return rules.finding(
+        code,
+        "bwd",
+        f"returns a wrong cotangent for `{path}`: expected {words[0]}, got {words[1]}.",
+        path=path,
+        expected=words[0],
+        got=words[1],
+        facts=(
+            *why,
+            *(("One cotangent is given for several leaves.",) if copied else ()),
+        ),
+        jax_says=_sentences.bwd_type(rules, keypath, aval, expected, ct),
+        remedies=remedies,
+        **where,
+    )
+
+
+def _extended(*avals: Any) -> bool:
+    """Whether one is of an extended dtype (keys, scaled float8), with rules of its own."""
+    dtypes = [getattr(aval, "dtype", None) for aval in avals]
+    shapes = [getattr(aval, "shape", None) for aval in avals]
+    extended = any(
+        dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.extended)
+        for dtype in dtypes
+    )
+    return extended and shapes[0] == shapes[1]
+
+
+_WHY_DTYPE = (
+    "Alone, JAX lets another dtype pass and the gradient comes back in it. In company",
+    "(a second use of the argument, another op before, a scan, a cond) it fails, and",
+    "the error never names this rule.",
+)
+
+
+def _how_types_differ(
+    path: str, expected: Any, got: Any
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The code for two types, why it matters, and what to write."""
+    shapes = [getattr(aval, "shape", None) for aval in (expected, got)]
+    dtypes = [getattr(aval, "dtype", None) for aval in (expected, got)]
+    if None in shapes or None in dtypes:
+        return "SH418", (), (f"return a cotangent of type {describe(expected)}",)
+    if shapes[0] != shapes[1]:
+        if len(shapes[1]) > len(shapes[0]):
+            remedy = f"{path}_ct.sum(axis=...)   # over the axes that were broadcast"
+        else:
+            remedy = f"jnp.broadcast_to({path}_ct, {shapes[0]})   # or the right sum"
+        return "SH416", (), (remedy,)
+    if dtypes[0] != dtypes[1]:
+        return (
+            "SH417",
+            _WHY_DTYPE,
+            (
+                f"{path}_ct.astype({dtypes[0]})",
+                'ignore=("SH417",)   # where another dtype is meant, at the edge',
+            ),
+        )
+    return "SH418", (), ("see the sharding and varying axes of the argument",)

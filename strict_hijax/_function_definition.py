@@ -1,0 +1,370 @@
+"""Checks at `defvjp`: what is certainly wrong with rules before they are ever called.
+
+Signatures are read from code objects. What cannot be seen is accepted: partials,
+jitted and decorated functions, and rules that only raise.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from ._errors import Finding
+from ._function_rules import FunctionRules, positional_names, visible_arity
+from ._signatures import (
+    Arity,
+    arity_of_function,
+    certain_returns,
+    is_generator_or_coroutine,
+    only_raises,
+)
+
+_CALLED = {"fwd": "SH403", "rem": "SH403", "bwd": "SH404"}
+
+
+def definition_findings(rules: FunctionRules) -> list[Finding]:
+    """All that is certainly wrong with the rules of a function."""
+    findings = list(_not_callable(rules))
+    if findings:
+        return findings
+    findings = list(_signatures(rules))
+    findings += [f for role in _roles(rules) for f in _returns(rules, role)]
+    return findings
+
+
+def definition_advice(rules: FunctionRules) -> list[Finding]:
+    """What is worth a look, but may be meant."""
+    primal, fwd = visible_arity(rules.fun), visible_arity(rules.fwd)
+    if primal is None or fwd is None or primal.names == fwd.names:
+        return []
+    if sorted(primal.names) != sorted(fwd.names):
+        return []
+    return [
+        rules.finding(
+            "SH902",
+            "fwd",
+            "takes the arguments of the function in another order: JAX gives them in the "
+            f"order of the function, ({', '.join(primal.names)}).",
+            expected=", ".join(primal.names),
+            got=", ".join(fwd.names),
+            remedies=(f"def {rules.rule_name('fwd')}({', '.join(primal.names)}): ...",),
+        )
+    ]
+
+
+def _roles(rules: FunctionRules) -> tuple[str, ...]:
+    return ("fwd", "bwd") if rules.rem is None else ("fwd", "rem", "bwd")
+
+
+# --- callables ------------------------------------------------------------------------
+
+
+def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
+    for role in _roles(rules):
+        rule = rules.rule(role)
+        if rule is None:
+            yield rules.finding(
+                "SH409",
+                None,
+                f"is given None as its {role} rule.",
+                expected=f"a function: the {role} rule",
+                got="None",
+                jax_says=f"No VJP defined for custom_vjp function {rules.name} using "
+                "defvjp.",
+                remedies=(f"{rules.name}.defvjp(fwd, bwd)   # both are needed",),
+            )
+        elif not callable(rule):
+            yield rules.finding(
+                "SH402",
+                None,
+                f"is given a {type(rule).__name__} as its {role} rule, which JAX cannot "
+                "call.",
+                expected=f"a function: the {role} rule",
+                got=f"a {type(rule).__name__}",
+                remedies=(_signature(rules, role, ("x",)),),
+            )
+        elif what := _generator(rule):
+            yield rules.finding(
+                "SH402",
+                role,
+                f"is {what}: a call of it gives {what.removesuffix(' function')} in place "
+                "of a result.",
+                expected="a function that returns its result",
+                got=what,
+                remedies=("return ...   # in place of yield or async",),
+            )
+
+
+def _generator(rule: Any) -> str | None:
+    """What kind of function a rule is that does not return its result, if it is one."""
+    if only_raises(rule):
+        return None
+    kind = is_generator_or_coroutine(rule)
+    return None if kind is None else f"{kind} function"
+
+
+# --- signatures -----------------------------------------------------------------------
+
+
+def _signatures(rules: FunctionRules) -> Iterator[Finding]:
+    primal = visible_arity(rules.fun)
+    if primal is not None and primal.required_keywords:
+        yield _keyword_only(rules, "primal", primal)
+        return
+    if primal is not None and _swapped(rules, primal):
+        yield _swapped_finding(rules, primal)
+        return
+    for role in _roles(rules):
+        arity = visible_arity(rules.rule(role))
+        if arity is None or only_raises(rules.rule(role)):
+            continue
+        if arity.required_keywords:
+            yield _keyword_only(rules, role, arity)
+        elif (wanted := _wanted(rules, role, primal, arity)) is not None:
+            yield _wrong_count(rules, role, arity, wanted)
+
+
+def _given(rules: FunctionRules, role: str, count: int) -> int:
+    """How many arguments JAX gives a rule of a function of `count` arguments."""
+    if role == "bwd":
+        static = len(rules.nondiff_argnums)
+        return static + 2 + (count - static if rules.with_accums else 0)
+    return count + (role == "rem")
+
+
+def _wanted(
+    rules: FunctionRules, role: str, primal: Arity | None, arity: Arity
+) -> int | None:
+    """The number of arguments that a rule must take and does not; None if it does."""
+    if primal is not None and primal.most is not None:
+        wanted = _given(rules, role, primal.most)
+        return None if arity.takes(wanted) else wanted
+    if role == "bwd" and not rules.with_accums:
+        wanted = _given(rules, role, 0)
+        return None if arity.takes(wanted) else wanted
+    least = 0 if primal is None else primal.least  # of a function with *args
+    if primal is not None and arity.most is not None:
+        wanted = _given(rules, role, least)
+        return wanted if arity.most < wanted else None
+    return None
+
+
+def _swapped(rules: FunctionRules, primal: Arity) -> bool:
+    fwd, bwd = visible_arity(rules.fwd), visible_arity(rules.bwd)
+    if fwd is None or bwd is None or primal.most is None:
+        return False
+    to_fwd, to_bwd = (_given(rules, role, primal.most) for role in ("fwd", "bwd"))
+    fits = fwd.takes(to_fwd) and bwd.takes(to_bwd)
+    return not fits and fwd.takes(to_bwd) and bwd.takes(to_fwd)
+
+
+def _swapped_finding(rules: FunctionRules, primal: Arity) -> Finding:
+    fwd, bwd = rules.rule_name("fwd"), rules.rule_name("bwd")
+    names = primal.names
+    return rules.finding(
+        "SH405",
+        "fwd",
+        f"takes what bwd is given, and bwd rule `{bwd}` what fwd is given: they are "
+        "swapped.",
+        expected=f"fwd({', '.join(names)}) and bwd({rules.bwd_parameters(names)})",
+        got=f"{fwd}{_parameters(rules.fwd)} as fwd and {bwd}{_parameters(rules.bwd)} "
+        "as bwd",
+        remedies=(f"{rules.name}.defvjp({bwd}, {fwd})",),
+    )
+
+
+def _parameters(rule: Any) -> str:
+    arity = arity_of_function(rule)
+    names = arity.names if arity is not None else ("...",)
+    star = ("*args",) if arity is not None and arity.most is None else ()
+    return f"({', '.join((*names, *star))})"
+
+
+def _keyword_only(rules: FunctionRules, role: str, arity: Arity) -> Finding:
+    names = ", ".join(f"`{name}`" for name in arity.required_keywords)
+    who = "has" if role == "primal" else "requires"
+    return rules.finding(
+        "SH406",
+        role,
+        f"{who} {names} by keyword only, and JAX gives all arguments by position.",
+        path=arity.required_keywords[0],
+        expected="positional parameters, or keyword-only ones with defaults",
+        got=f"required keyword-only {names}",
+        jax_says="The following keyword arguments could not be resolved to positions: "
+        f"{', '.join(arity.required_keywords)}"
+        if role == "primal"
+        else None,
+        remedies=(
+            f"{arity.required_keywords[0]}=...   # give it a default",
+            "drop the `*`",
+        ),
+    )
+
+
+def _wrong_count(rules: FunctionRules, role: str, arity: Arity, wanted: int) -> Finding:
+    primal = visible_arity(rules.fun)
+    count = primal.most if primal is not None and primal.most is not None else None
+    names = positional_names(rules.fun, wanted if count is None else count)
+    plural = "s" if str(arity) != "1" else ""
+    return rules.finding(
+        _CALLED[role],
+        role,
+        f"takes {arity} argument{plural} {_parameters(rules.rule(role))}; JAX gives it "
+        f"{wanted}.",
+        expected=f"{rules.rule_name(role)}({_call(rules, role, names)})",
+        got=f"{rules.rule_name(role)}{_parameters(rules.rule(role))}",
+        facts=_why(rules, role),
+        remedies=(_signature(rules, role, names),),
+    )
+
+
+def _why(rules: FunctionRules, role: str) -> tuple[str, ...]:
+    if role != "bwd":
+        return ("fwd takes the arguments of the function, in the same order.",) + (
+            ("The nondiff ones stay in their places; only bwd takes them first.",)
+            if rules.nondiff_argnums
+            else ()
+        )
+    facts = ("bwd takes the residuals and the cotangent of the output",)
+    if rules.nondiff_argnums:
+        facts += ("after the nondiff arguments, in the order of the function",)
+    if rules.with_accums:
+        facts += ("and then one accumulator for each differentiable argument",)
+    return ("; ".join(facts) + ".",)
+
+
+def _call(rules: FunctionRules, role: str, names: tuple[str, ...]) -> str:
+    if role == "bwd":
+        return rules.bwd_parameters(names)
+    return ", ".join((*(("res",) if role == "rem" else ()), *names))
+
+
+def _signature(rules: FunctionRules, role: str, names: tuple[str, ...]) -> str:
+    name = rules.rule_name(role)
+    name = name if name.isidentifier() and callable(rules.rule(role)) else role
+    return f"def {name}({_call(rules, role, names)}): ..."
+
+
+# --- returns --------------------------------------------------------------------------
+
+
+def _returns(rules: FunctionRules, role: str) -> Iterator[Finding]:
+    certain = certain_returns(rules.rule(role))
+    if not certain:  # unknown, or a rule that only raises
+        return
+    if role in ("fwd", "rem") and not certain & {"a tuple", "a list"}:
+        yield _always_returns(
+            rules,
+            "SH410",
+            role,
+            certain,
+            "a pair (output, residuals)",
+            "return out, res",
+        )
+    elif role == "bwd" and rules.with_accums and "None" not in certain:
+        yield _always_returns(
+            rules,
+            "SH420",
+            role,
+            certain,
+            "None, or a dict of logs; the cotangents go to the accumulators",
+            "x_acc.accum(x_ct)   # in place of return",
+        )
+    elif (
+        role == "bwd" and not rules.with_accums and not certain & {"a tuple", "a list"}
+    ):
+        wanted = (
+            "a pair (cotangents, logs)" if rules.with_logs else "a tuple of cotangents"
+        )
+        yield _always_returns(
+            rules, "SH414", role, certain, wanted, "return (x_ct,)   # one an argument"
+        )
+
+
+def _always_returns(
+    rules: FunctionRules,
+    code: str,
+    role: str,
+    certain: frozenset[str],
+    wanted: str,
+    remedy: str,
+) -> Finding:
+    got = " or ".join(sorted(certain))
+    return rules.finding(
+        code,
+        role,
+        f"always returns {got}; it must return {wanted}.",
+        expected=wanted,
+        got=got,
+        remedies=(remedy,),
+    )
+
+
+# --- nondiff_argnums ------------------------------------------------------------------
+
+
+def nondiff_findings(
+    fun: Any, argnums: tuple[Any, ...], argnames: tuple[Any, ...]
+) -> list[Finding]:
+    """What is wrong with `nondiff_argnums` and `nondiff_argnames` of a function."""
+    rules = FunctionRules(fun)
+    arity = visible_arity(fun)
+    most = None if arity is None else arity.most
+    findings = [
+        found
+        for index, argnum in enumerate(argnums)
+        if (found := _bad_argnum(rules, argnum, argnum in argnums[:index], most))
+    ]
+    return findings + list(_bad_names(rules, argnames))
+
+
+def _bad_argnum(
+    rules: FunctionRules, argnum: Any, repeated: bool, most: int | None
+) -> Finding | None:
+    if not isinstance(argnum, int) or isinstance(argnum, bool):
+        what = f"{argnum!r}, which is no integer"
+    elif argnum < 0:
+        what = f"{argnum}, which is negative: JAX counts from 0 here"
+    elif repeated:
+        what = f"{argnum} twice"
+    elif most is not None and argnum >= most:
+        what = f"{argnum}, but the function takes {most} positional arguments"
+    else:
+        return None
+    names = positional_names(rules.fun, most or 0)
+    remedies = tuple(f"nondiff_argnums=({i},)   # {n}" for i, n in enumerate(names))
+    return rules.finding(
+        "SH407",
+        None,
+        f"has `nondiff_argnums` with {what}.",
+        path="nondiff_argnums",
+        expected="positions of arguments, counted from 0, each once",
+        got=repr(argnum),
+        remedies=remedies,
+    )
+
+
+def _bad_names(rules: FunctionRules, argnames: tuple[Any, ...]) -> Iterator[Finding]:
+    try:
+        parameters = inspect.signature(rules.fun).parameters
+    except (ValueError, TypeError):
+        return
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    for index, name in enumerate(argnames):
+        twice = name in argnames[:index]
+        if name in parameters and not twice:
+            continue
+        what = (
+            f"{name!r} twice" if twice else f"{name!r}, which it has no parameter for"
+        )
+        yield rules.finding(
+            "SH408",
+            None,
+            f"has `nondiff_argnames` with {what}.",
+            path="nondiff_argnames",
+            expected=f"names out of {', '.join(parameters)}",
+            got=repr(name),
+            remedies=tuple(f"nondiff_argnames=({n!r},)" for n in parameters),
+        )

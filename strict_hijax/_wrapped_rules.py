@@ -1,0 +1,194 @@
+"""The rules as they are handed to JAX: held to their contracts whenever it calls them.
+
+What bwd must return depends on the inputs of the call, which JAX does not give it. The
+wrapped fwd sends their types along with the residuals, as static data of a pytree node:
+no value is added, so that the compiled program stays the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jax import tree_util
+from jax.errors import UnexpectedTracerError
+
+from . import _jax
+from ._accumulators import Watches
+from ._backward_results import backward_findings
+from ._call_keys import CodeKey, code_key
+from ._closed_over import closed_over_finding
+from ._errors import raise_findings, without_ignored
+from ._forward_results import OutputTypes, forward_findings
+from ._function_cotangents import cotangent_finding
+from ._function_rules import FunctionRules, Inputs
+from ._progress import in_progress
+from ._types import is_zero
+
+_jax.hide_from_tracebacks(__file__)
+
+type KnownOutputs = Callable[[Inputs], OutputTypes | None]
+"""What the function returns for these inputs, if that is known."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Context:
+    """The types of the inputs of a call, and whether all of them are perturbed.
+
+    All are equal, so that no two structures of residuals differ by them.
+    """
+
+    inputs: Inputs
+    all_perturbed: bool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Context)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return ""
+
+
+@tree_util.register_pytree_node_class
+class Residuals:
+    """The residuals of one call, with the types of its inputs beside them."""
+
+    __slots__ = ("context", "value")
+
+    def __init__(self, value: Any, context: _Context):
+        self.value = value
+        self.context = context
+
+    def tree_flatten(self) -> tuple[tuple[Any], _Context]:
+        return (self.value,), self.context
+
+    @classmethod
+    def tree_unflatten(cls, context: _Context, children: Sequence[Any]) -> Residuals:
+        return cls(children[0], context)
+
+
+def named_like(rule: Any) -> Callable[[Any], Any]:
+    """A decorator that makes a wrapper look to JAX like the rule inside of it."""
+
+    def decorate(wrapper: Any) -> Any:
+        functools.update_wrapper(wrapper, rule)
+        wrapper.__name__ = _jax.fun_name(rule, type(rule).__name__)
+        return wrapper
+
+    return decorate
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RuleWrapper:
+    """Makes the rules that JAX is handed from those that the user wrote."""
+
+    rules: FunctionRules
+    ignored: frozenset[str]
+    known_outputs: KnownOutputs
+
+    def fwd(self) -> Any:
+        """The wrapped forward rule."""
+        rules, code = self.rules, code_key(self.rules)
+
+        @named_like(rules.fwd)
+        def fwd(*args: Any) -> Any:
+            result = self._run("fwd", code, args)
+            return self._checked(result, "fwd", args)
+
+        return fwd
+
+    def rem(self) -> Any:
+        """The wrapped rematerialization rule."""
+        rules, code = self.rules, code_key(self.rules)
+
+        @named_like(rules.rem)
+        def rem(residuals: Any, *args: Any) -> Any:
+            if isinstance(residuals, Residuals):
+                residuals = residuals.value
+            result = self._run("rem", code, (residuals, *args))
+            return self._checked(result, "rem", args)
+
+        return rem
+
+    def bwd(self) -> Any:
+        """The wrapped backward rule."""
+        rules, code = self.rules, code_key(self.rules)
+        static = len(rules.nondiff_argnums)
+
+        @named_like(rules.bwd)
+        def bwd(*args: Any) -> Any:
+            residuals = args[static]
+            if not isinstance(residuals, Residuals):
+                return self._run("bwd", code, args)
+            context, cts = residuals.context, args[static + 1]
+            before = (*args[:static], residuals.value, cts)
+            accums, watches = args[static + 2 :], None
+            if rules.with_accums:
+                watches = Watches(self._lets_pass)
+                accums = tree_util.tree_map(watches.stand_in, accums)
+            result = self._run("bwd", code, (*before, *accums))
+            may_skip = (
+                not context.all_perturbed
+                or _any_zero(cts)
+                or (watches is not None and None in list(watches))
+            )
+            findings = backward_findings(
+                rules, result, context.inputs, watches, may_skip=may_skip
+            )
+            raise_findings(findings, self.ignored)
+            return result
+
+        return bwd
+
+    def _run(self, role: str, code: CodeKey, args: Sequence[Any]) -> Any:
+        rule = self.rules.rule(role)
+        try:
+            with in_progress(code):
+                return rule(*args)
+        except UnexpectedTracerError as error:
+            finding = closed_over_finding(self.rules, role, error)
+            if finding is None or not without_ignored([finding], self.ignored):
+                raise
+            raise finding.error() from error
+
+    def _checked(self, result: Any, role: str, args: Sequence[Any]) -> Any:
+        values, perturbed = _values(args, self.rules)
+        inputs = Inputs.of(values, self.rules.nondiff_argnums)
+        primal = None if inputs is None else self.known_outputs(inputs)
+        raise_findings(forward_findings(self.rules, result, primal, role), self.ignored)
+        if inputs is None or not isinstance(result, list | tuple) or len(result) != 2:
+            return result
+        inputs = dataclasses.replace(inputs, statics=())
+        return result[0], Residuals(result[1], _Context(inputs, perturbed))
+
+    def _lets_pass(self, aval: Any, cotangent: Any) -> bool:
+        finding = cotangent_finding(self.rules, "x", "", aval, cotangent)
+        return finding is None or not without_ignored([finding], self.ignored)
+
+
+def _values(args: Sequence[Any], rules: FunctionRules) -> tuple[list[Any], bool]:
+    """The arguments without the records of `symbolic_zeros`; and if all are perturbed."""
+    if not rules.symbolic_zeros:
+        return list(args), True
+    flags: list[bool] = []
+
+    def value(leaf: Any) -> Any:
+        if not isinstance(leaf, _jax.CustomVJPPrimal):
+            return leaf
+        flags.append(bool(leaf.perturbed))
+        return leaf.value
+
+    dynamic = {i for i in range(len(args)) if i not in rules.nondiff_argnums}
+    values = [
+        tree_util.tree_map(value, arg) if i in dynamic else arg
+        for i, arg in enumerate(args)
+    ]
+    return values, all(flags)
+
+
+def _any_zero(cts: Any) -> bool:
+    return any(is_zero(leaf) for leaf in tree_util.tree_leaves(cts, is_leaf=is_zero))
