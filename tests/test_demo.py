@@ -1,15 +1,18 @@
 """The demonstration shows what it claims, and can fail."""
 
-import importlib
 import re
 import sys
+from math import nan
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 import strict_hijax
-from examples.demo import faults, programs, stock, text
+from examples import digits
+from examples.demo import __main__ as command
+from examples.demo import faults, programs, stock, text, training
+from examples.plain import plain_module
 
 NAMES = stock.module_names()
 
@@ -106,18 +109,6 @@ def test_a_right_rule_is_no_mistake():
     assert faults.verdict(record) == "no mistake is seen"
 
 
-def test_the_substitute_drops_only_our_keywords():
-    plain = stock.substitute()
-
-    class Named(plain.StrictHiPrim, supports=("grad",), ignore=("SH314",)):
-        pass
-
-    assert Named.vjp_bwd is stock.HiPrim.vjp_bwd
-    power = plain.checked_custom_vjp(nondiff_argnums=(1,), effects="pure")(pow)
-    assert type(power) is type(jax.custom_vjp(pow))
-    assert tuple(power.nondiff_argnums) == (1,)
-
-
 def test_agreement_is_of_type_and_value():
     true = jnp.ones(3)
     assert stock.agrees(true + 1e-6, true)
@@ -126,31 +117,45 @@ def test_agreement_is_of_type_and_value():
     assert not stock.agrees(true[None], true)
 
 
-def step(x):
-    return jnp.sin(x) + 1
+def traced(constant):
+    def step(x):
+        return jnp.sin(x) + constant
+
+    return jax.jit(step).trace(jnp.ones(3))
 
 
 def test_the_same_program_is_identical():
-    def again(x):
-        return jnp.sin(x) + 1
-
-    again.__name__ = step.__name__
-    comparisons = programs.compare(step, again, (jnp.ones(3),))
-    assert [c.platform for c in comparisons] == ["cpu", "cuda", "rocm", "tpu"]
-    assert all(c.same for c in comparisons)
+    comparisons = programs.compare(traced(1.0), traced(1.0))
+    assert len(comparisons) == len(programs.PLATFORMS) + 1
+    assert all(comparison.same for comparison in comparisons)
     assert programs.broken_claims(comparisons) == []
     assert "DIFFERENT" not in programs.rows(comparisons)
 
 
 def test_a_different_program_is_not():
-    def other(x):
-        return jnp.sin(x) + 2
+    comparisons = programs.compare(traced(1.0), traced(2.0))
+    assert not any(comparison.same for comparison in comparisons)
+    assert len(programs.broken_claims(comparisons)) == len(comparisons)
+    assert programs.rows(comparisons).count("DIFFERENT") == len(comparisons)
 
-    other.__name__ = step.__name__
-    comparisons = programs.compare(step, other, (jnp.ones(3),))
-    assert not any(c.same for c in comparisons)
-    assert len(programs.broken_claims(comparisons)) == len(programs.PLATFORMS)
-    assert programs.rows(comparisons).count("DIFFERENT") == len(programs.PLATFORMS)
+
+def test_the_training_step_is_the_same_program(capsys):
+    assert training.run_comparison() == []
+    assert "identical" in capsys.readouterr().out
+
+
+def test_a_twin_that_is_strict_too_breaks_a_claim():
+    (claim,) = training.twin_claims(digits, digits)
+    assert claim == "the plain loss has strict primitives"
+
+
+def test_a_poor_history_breaks_claims():
+    good = [digits.Epoch(1, 2.0, 0.5, 0.1), digits.Epoch(2, 1.0, 0.96, 0.1)]
+    poor = [digits.Epoch(1, 2.0, 0.5, 0.1), digits.Epoch(2, 2.5, 0.9499, 0.1)]
+    lost = [digits.Epoch(1, 2.0, 0.5, 0.1), digits.Epoch(2, nan, nan, 0.1)]
+    assert training.training_claims(good) == []
+    assert len(training.training_claims(poor)) == 2
+    assert len(training.training_claims(lost)) == 2
 
 
 def test_lines_fit_the_width(record, capsys):
@@ -159,13 +164,18 @@ def test_lines_fit_the_width(record, capsys):
     assert max(map(len, lines)) <= text.WIDTH
 
 
-def test_use_raises_where_a_stage_does(record, monkeypatch, capsys):
-    qualified = f"{stock.FAULTY}.{record['name']}"
-    monkeypatch.setitem(sys.modules, "strict_hijax", stock.substitute())
-    monkeypatch.delitem(sys.modules, qualified, raising=False)
-    module = importlib.import_module(qualified)
-    del sys.modules[qualified]
+def test_use_raises_where_a_stage_does(record, capsys):
+    module = plain_module(f"{stock.FAULTY}.{record['name']}")
     _, error = stock.attempt(module.use)
     failed = {stage for stage, failure in record["stages"].items() if failure}
     assert (error is not None) == bool(failed - {"jit", "jit of grad"})
     assert capsys.readouterr().out.startswith("loss ")
+
+
+@pytest.mark.parametrize("claims", [[], ["a program that differs"]])
+def test_the_exit_code_says_whether_all_is_as_claimed(claims, monkeypatch, capsys):
+    monkeypatch.setattr(faults, "run", list)
+    monkeypatch.setattr(training, "run_training", list)
+    monkeypatch.setattr(training, "run_comparison", lambda: claims)
+    assert command.main() == len(claims)
+    assert ("NOT AS CLAIMED" in capsys.readouterr().out) == bool(claims)

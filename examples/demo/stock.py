@@ -1,9 +1,8 @@
 """What stock JAX does with the modules of `examples.faulty`, measured.
 
-`python -m examples.demo.stock` puts a substitute in the place of `strict_hijax`, in
-which the base class is `HiPrim` and the decorator is `jax.custom_vjp`, imports every
-faulty module as it stands, runs it, and writes what happened as JSON. It is a process
-of its own, because a process has only one `strict_hijax`.
+`python -m examples.demo.stock` executes every faulty module as it stands, with stock
+JAX in the place of strict_hijax (see `examples.plain`), runs it, and writes what
+happened as JSON. It is a process of its own, in which strict_hijax is never imported.
 """
 
 import importlib
@@ -21,7 +20,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental.hijax import HiPrim
+
+from examples.plain import plain_module
 
 FAULTY = "examples.faulty"
 
@@ -30,31 +30,6 @@ def module_names() -> list[str]:
     """The names of the faulty modules, in alphabetical order."""
     path = importlib.import_module(FAULTY).__path__
     return sorted(module.name for module in pkgutil.iter_modules(path))
-
-
-def substitute() -> ModuleType:
-    """A module to stand for `strict_hijax`, with stock JAX behind its names."""
-    own = set(inspect.signature(HiPrim.__init_subclass__).parameters)
-    accepted = set(inspect.signature(jax.custom_vjp).parameters) - {"fun"}
-
-    class StrictHiPrim(HiPrim):
-        def __init_subclass__(cls, **keywords: Any) -> None:
-            super().__init_subclass__(
-                **{name: keywords[name] for name in own & keywords.keys()}
-            )
-
-    def checked_custom_vjp(fun: Callable[..., Any] | None = None, **keywords: Any):
-        if fun is None:
-            return lambda fun: checked_custom_vjp(fun, **keywords)
-        return jax.custom_vjp(
-            fun, **{name: keywords[name] for name in accepted & keywords.keys()}
-        )
-
-    module = ModuleType("strict_hijax")
-    vars(module).update(
-        StrictHiPrim=StrictHiPrim, checked_custom_vjp=checked_custom_vjp
-    )
-    return module
 
 
 def stages(module: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -138,7 +113,7 @@ def differences(module: ModuleType, results: dict[str, Any]) -> list[dict[str, s
 
 def measure(name: str) -> dict[str, Any]:
     """Everything the demonstration shows about one module under stock JAX."""
-    module, error = attempt(lambda: importlib.import_module(f"{FAULTY}.{name}"))
+    module, error = attempt(lambda: plain_module(f"{FAULTY}.{name}"))
     stage_errors = {"import": error}
     if module is None:
         return {"name": name, "stages": stage_errors, "differences": []}
@@ -185,10 +160,10 @@ def measure_all() -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    records = [measure(name) for name in module_names()]
     if "strict_hijax" in sys.modules:
-        raise RuntimeError("strict_hijax is imported already: stock JAX comes first")
-    sys.modules["strict_hijax"] = substitute()
-    json.dump([measure(name) for name in module_names()], sys.stdout, indent=1)
+        raise RuntimeError("strict_hijax was imported: this is not stock JAX alone")
+    json.dump(records, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

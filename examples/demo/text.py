@@ -46,5 +46,5 @@ def table(rows: list[tuple[str, ...]], indent: str = "  ") -> str:
     for *cells, last in rows:
         row = "".join(f"{c:{w}}  " for c, w in zip(cells, widths, strict=True))
         rest = wrapped(last, indent + hanging)
-        lines.append(indent + row + rest.lstrip())
+        lines.append((indent + row + rest.lstrip()).rstrip())
     return "\n".join(lines)
