@@ -61,7 +61,7 @@ class Watch:
 
 
 def _callers_line() -> tuple[str, int]:
-    frame = sys._getframe(2)
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and (
         frame.f_code.co_filename == __file__ or _is_of_jax(frame)
     ):
@@ -75,7 +75,7 @@ def _is_of_jax(frame: types.FrameType) -> bool:
 
 
 def _called_from_jax() -> bool:
-    return _is_of_jax(sys._getframe(2))
+    return _is_of_jax(sys._getframe(2))  # pyright: ignore[reportPrivateUsage]
 
 
 class WatchedValAccum(_jax.ValAccum):
@@ -86,7 +86,7 @@ class WatchedValAccum(_jax.ValAccum):
         self._watch = watch
 
     @property
-    def aval(self) -> Any:
+    def aval(self) -> Any:  # type: ignore[override]
         if _called_from_jax():  # handed on: to `with_refs`, or to an inner jit
             self._watch.touched = True
         return self._accum.aval
@@ -121,7 +121,7 @@ class WatchedRefAccum(_jax.RefAccum):
         self._watch = watch
 
     @property
-    def aval(self) -> Any:
+    def aval(self) -> Any:  # type: ignore[override]
         if _called_from_jax():
             self._watch.touched = True
         return self._accum.aval

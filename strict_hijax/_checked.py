@@ -2,10 +2,10 @@
 
 `StrictHiPrim.__call__` binds a twin. Its class derives from the user's and has, for
 each rule that the user wrote, a method which calls that rule *on the user's
-instance* and holds the result to its contract, if there is one here. So what JAX
-calls is checked, once; a rule that the user calls as a helper (`self.expand(part)`,
-`super().vjp_bwd(...)`) is not, since it runs on the instance. Rules that JAX derives or that are its own run
-on the twin, and what they call is checked in turn. JAX recognises rules by identity
+instance* and holds the result to its contract. So what JAX calls is checked, once; a
+rule that the user calls as a helper (`self.expand(part)`, `super().vjp_bwd(...)`) is
+not, since it runs on the instance. Rules that JAX derives or that are its own run on
+the twin, and what they call is checked in turn. JAX recognises rules by identity
 (`type(prim).vjp_bwd is HiPrim.vjp_bwd`): those are inherited, never replaced.
 
 A twin shares its instance's `__dict__`, is equal to it, and looks like it in jaxprs.
@@ -55,7 +55,7 @@ class Twin:
 
 def twin_of(prim: Any, twin_class: type) -> Any:
     """The twin of an instance."""
-    twin = _new(twin_class)
+    twin: Any = _new(twin_class)
     _set(twin, "__dict__", prim.__dict__)
     _set(twin, "_original", prim)
     return twin
@@ -97,7 +97,7 @@ def checked(prim: Any) -> Any:
 
 
 def _equal(self: Any, other: Any) -> Any:
-    return self._original == (other._original if isinstance(other, Twin) else other)
+    return self._original == getattr(other, "_original", other)
 
 
 def _hash(self: Any) -> int:

@@ -20,6 +20,7 @@ from ._types import (
     describe_value,
     has_no_tangent,
     is_zero,
+    no_type_says,
     paths_of,
     same_type,
     structure_mismatch,
@@ -59,21 +60,21 @@ def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
 def _entries(facts: ClassFacts, rule: str, logs: dict[Any, Any]) -> Iterator[Finding]:
     for key, value in logs.items():
         leaves = tree_util.tree_leaves(value)
-        wrong = next((leaf for leaf in leaves if type_of(leaf) is None), None)
-        if isinstance(key, str) and wrong is None:
+        if not isinstance(key, str):
+            what, got = "under a key that is no string", describe_value(key)
+        elif any(type_of(leaf) is None for leaf in leaves):
+            wrong = next(leaf for leaf in leaves if type_of(leaf) is None)
+            what, got = "a value that is no JAX value", describe_value(wrong)
+        else:
             continue
-        is_key = not isinstance(key, str)
         yield facts.finding(
             "SH310",
-            f"has a `{rule}` that logs {'under a key that is no string' if is_key else 'a value that is no JAX value'}, "
-            f"at `logs[{key!r}]`.",
+            f"has a `{rule}` that logs {what}, at `logs[{key!r}]`.",
             rule=rule,
             path=f"logs[{key!r}]",
             location=facts.where(rule),
             expected="a dict from strings to pytrees of arrays",
-            got=f"a key of type {type(key).__name__}"
-            if is_key
-            else describe_value(wrong),
+            got=got,
             remedies=("return {'name': array}",),
         )
 
@@ -113,6 +114,8 @@ def _without_repeats(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _untouched(facts: ClassFacts, rule: str, path: str) -> Finding:
+    name, rest = _split(path)
+    accumulator = f"{name}_acc{rest}"
     return facts.finding(
         "SH311",
         f"has a `{rule}` that gives nothing to the accumulator of `{path}`: its "
@@ -123,10 +126,16 @@ def _untouched(facts: ClassFacts, rule: str, path: str) -> Finding:
         expected="a cotangent for each input that is differentiated",
         got="no call of `accum`, and no use of `ref` or `inst()`",
         remedies=(
-            f"{path}_acc.accum({path}_ct)",
-            f"{path}_acc.accum(None)   # zero on purpose",
+            f"{accumulator}.accum({name}_ct)",
+            f"{accumulator}.accum(None)   # zero on purpose",
         ),
     )
+
+
+def _split(path: str) -> tuple[str, str]:
+    """A path such as `params['w']`, as the parameter's name and the rest."""
+    end = next((i for i, c in enumerate(path) if c in ".["), len(path))
+    return path[:end], path[end:]
 
 
 def _names(facts: ClassFacts, prim: Any) -> tuple[str, ...]:
@@ -229,8 +238,8 @@ def cotangent_finding(
     """What is wrong with the cotangent for one leaf; None where it fits."""
     if cotangent is None:
         return None
-    aval = cotangent.aval if is_zero(cotangent) else type_of(cotangent)
-    if aval is None:
+    aval = cotangent.aval if isinstance(cotangent, _jax.Zero) else type_of(cotangent)
+    if aval is None:  # nor can `HiPrim` take the `SymbolicZero` of custom_vjp
         return facts.finding(
             "SH312",
             f"has a `{rule}` whose cotangent for `{path}` is no JAX value.",
@@ -239,12 +248,14 @@ def cotangent_finding(
             location=location,
             expected=describe(expected),
             got=describe_value(cotangent),
+            jax_says=no_type_says(cotangent),
             remedies=(f"give {describe(expected)}, or None for zero",),
         )
     if same_type(aval, expected):
         return None
-    code, remedies = _wrong_type(path, expected, aval)
+    code, remedies = _wrong_type(expected, aval)
     wanted, got = describe_pair(expected, aval)
+    jax_says = f"Expected cotangent type {describe(expected)} but got {describe(aval)}"
     return facts.finding(
         code,
         f"has a `{rule}` with a wrong cotangent for `{path}`: expected {wanted}, "
@@ -255,9 +266,7 @@ def cotangent_finding(
         expected=wanted,
         got=got,
         facts=_WHY.get(code, ()),
-        jax_says=f"Expected cotangent type {describe(expected)} but got {describe(aval)}"
-        if code == "SH315"
-        else None,
+        jax_says=jax_says if code == "SH315" else None,
         remedies=remedies,
     )
 
@@ -270,21 +279,23 @@ _WHY = {
 }
 
 
-def _wrong_type(path: str, expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
+def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
     """The code for two types that differ, and what to write."""
-    shapes = getattr(expected, "shape", None), getattr(got, "shape", None)
-    dtypes = getattr(expected, "dtype", None), getattr(got, "dtype", None)
-    if None in shapes or None in dtypes:
+    if not isinstance(expected, _jax.ShapedArray) or not isinstance(
+        got, _jax.ShapedArray
+    ):
         return "SH317", (f"give a cotangent of type {describe(expected)}",)
-    if shapes[0] != shapes[1]:
-        if len(shapes[0]) < len(shapes[1]):
+    if expected.shape != got.shape:
+        if len(expected.shape) < len(got.shape):
             return "SH315", (
-                f"{path}_ct.sum(axis=...)   # over the axes that were broadcast",
+                "ct.sum(axis=...)   # over the axes along which it was broadcast",
             )
-        return "SH315", (f"jnp.broadcast_to({path}_ct, {shapes[0]})",)
-    if dtypes[0] != dtypes[1]:
+        return "SH315", (f"jnp.broadcast_to(ct, {expected.shape})",)
+    if has_no_tangent(got):
+        return "SH316", ("None   # for a cotangent of zero",)
+    if expected.dtype != got.dtype:
         return "SH316", (
-            f"{path}_ct.astype({path}.dtype)",
+            f"jnp.asarray(ct, jnp.{expected.dtype.name})",
             'ignore=("SH316",)   # where another dtype is meant',
         )
     return "SH317", (

@@ -20,7 +20,8 @@ class RuleReport:
 
     def __str__(self) -> str:
         effects = f"   effects: {', '.join(self.effects)}" if self.effects else ""
-        return f"{self.name}: ({', '.join(self.takes)}) -> ({', '.join(self.gives)}){effects}"
+        takes, gives = ", ".join(self.takes), ", ".join(self.gives)
+        return f"{self.name}: ({takes}) -> ({gives}){effects}"
 
 
 @dataclasses.dataclass(frozen=True)

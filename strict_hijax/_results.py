@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from jax import tree_util
 
 from . import _jax
@@ -16,6 +17,7 @@ from ._types import (
     describe_pair,
     describe_value,
     is_zero,
+    no_type_says,
     paths_of,
     same_type,
     structure_mismatch,
@@ -29,7 +31,23 @@ from ._types import (
 def output_fits(prim: Any, out: Any) -> bool:
     """Whether an output has the structure and types of `out_aval`; the quick answer."""
     leaves, treedef = _jax.tracing_registry.flatten(out)
-    return treedef == prim.out_tree and types_are(leaves, prim.out_avals_flat)
+    return (
+        treedef == prim.out_tree
+        and types_are(leaves, prim.out_avals_flat)
+        and not any(map(_is_foreign_numpy, leaves))
+    )
+
+
+def _is_foreign_numpy(leaf: Any) -> bool:
+    """Whether a NumPy value has a dtype that JAX would change, such as float64.
+
+    `typeof` does not show it, and the value fails where it is what a jit returns.
+    """
+    return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype != _dtype_of(leaf)
+
+
+def _dtype_of(leaf: Any) -> Any:
+    return getattr(type_of(leaf), "dtype", None)
 
 
 def output_findings(facts: ClassFacts, prim: Any, rule: str, out: Any) -> list[Finding]:
@@ -66,10 +84,12 @@ def _output_types(
     paths = paths_of(prim.out_tree)
     for leaf, declared, path in zip(leaves, prim.out_avals_flat, paths, strict=True):
         aval = type_of(leaf)
-        if aval is not None and same_type(aval, declared):
+        numpy = _is_foreign_numpy(leaf)
+        if aval is not None and same_type(aval, declared) and not numpy:
             continue
-        if aval is None:
+        if aval is None or numpy:
             expected, got = describe(declared), describe_value(leaf)
+            got = f"NumPy's {leaf.dtype}{list(leaf.shape)}" if numpy else got
         else:
             expected, got = describe_pair(declared, aval)
         yield facts.finding(
@@ -98,7 +118,7 @@ def _convert(declared: Any, name: str) -> str:
     dtype = getattr(declared, "dtype", None)
     if dtype is None:
         return f"return the declared type, {describe(declared)}"
-    return f"{name}.astype(jnp.{dtype.name})   # shape {getattr(declared, 'shape', ())}"
+    return f"jnp.asarray({name}, jnp.{dtype.name})   # of shape {declared.shape}"
 
 
 # --- forward rules --------------------------------------------------------------------
@@ -162,9 +182,9 @@ def _residual_findings(facts: ClassFacts, residuals: Any) -> Iterator[Finding]:
                 location=facts.where("vjp_fwd"),
                 expected="arrays, numbers, and pytrees of them",
                 got=describe_value(leaf),
-                jax_says="is not a valid JAX type",
+                jax_says=no_type_says(leaf),
                 remedies=(
-                    "keep it in `self.params`, where `vjp_bwd` reads it as an attribute",
+                    "self.params = dict(name=...)   # self.name in the backward rule",
                 ),
             )
 
@@ -181,7 +201,7 @@ def _flag_findings(
             path="nzs_out",
             location=facts.where(rule),
             facts=(error,),
-            expected="True or False, or a tree of them with the structure of the output",
+            expected="True or False, or a tree of them shaped like the output",
             got=describe_value(flags),
             remedies=(
                 "return out, residuals   # every output then counts as differentiated",
@@ -194,7 +214,7 @@ def _structured_residual_findings(facts: ClassFacts, prim: Any) -> Iterator[Find
     if type(prim).vjp_bwd is _jax.HiPrim.vjp_bwd:
         yield facts.finding(
             "SH308",
-            "returns structured residuals from `vjp_fwd`, which only `vjp_bwd` receives.",
+            "has a `vjp_fwd` with structured residuals, which only `vjp_bwd` receives.",
             rule="vjp_fwd",
             path="sres",
             location=facts.where("vjp_fwd"),

@@ -150,9 +150,8 @@ def _a(rule: str) -> str:
 def _backend_finding(facts: ClassFacts, rule: str, backends: frozenset[str]) -> Finding:
     return facts.finding(
         "SH321",
-        f"has {_a(rule)} that initialises a backend while it is traced "
-        f"({', '.join(sorted(backends))}): `jax.distributed.initialize` no longer works "
-        "after that.",
+        f"has {_a(rule)} that initialises a backend ({', '.join(sorted(backends))}) "
+        "while it is traced: `jax.distributed.initialize` no longer works after that.",
         rule=rule,
         location=facts.where(rule),
         remedies=(
@@ -185,7 +184,7 @@ def _wants(aval: Any) -> bool:
 
 
 class _Kept:
-    """What the forward rule kept for the backward: traced leaves by type, others as is."""
+    """What the forward rule kept: traced leaves by their types, others as they are."""
 
     whole = False
 
@@ -230,15 +229,16 @@ def _forward(twin: Any, kept: _Kept) -> Callable[..., list[Any]]:
 def _trace_backward(
     traced: Traced, facts: ClassFacts, rule: str, twin: Any, kept: _Kept
 ) -> None:
-    out_types = [cotangent_type(aval) for aval in twin.out_avals_flat]
+    out_types: list[Any] = [cotangent_type(aval) for aval in twin.out_avals_flat]
     if any(ct is None for ct in out_types):
         return
     given = [ct for ct in out_types if not has_no_tangent(ct)]
-    refs = [
-        _jax.AbstractRef(cotangent_type(aval))
+    wanted: list[Any] = [
+        cotangent_type(aval)
         for aval in twin.in_avals_flat
         if isinstance(aval, _jax.AbstractRef) and _wants(aval)
     ]
+    refs = [_jax.AbstractRef(aval) for aval in wanted]
 
     def backward(*leaves: Any) -> list[Any]:
         values = iter(leaves)
@@ -258,7 +258,7 @@ def _trace_backward(
 
 
 def _accumulator(aval: Any, values: Iterator[Any]) -> Any:
-    expected = cotangent_type(aval)
+    expected: Any = cotangent_type(aval)
     if not _wants(aval):
         return _jax.NullAccum(expected)
     if isinstance(aval, _jax.AbstractRef):

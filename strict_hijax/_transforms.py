@@ -9,7 +9,7 @@ from ._jax import HiPrim
 from ._rules import TRANSFORMS, derived_half
 
 
-def transforms(cls: type) -> dict[str, str]:
+def transforms(cls: object) -> dict[str, str]:
     """Says for every transform whether a primitive provides, derives or misses it.
 
     Args:

@@ -27,6 +27,15 @@ def type_of(value: Any) -> Any | None:
         return None
 
 
+def no_type_says(value: Any) -> str:
+    """What JAX says of a value that has no type."""
+    try:
+        _jax.typeof(value)
+    except (TypeError, ValueError) as error:
+        return str(error).partition("\n")[0][:200]
+    return ""
+
+
 def types_are(leaves: Sequence[Any], declared: Sequence[Any]) -> bool:
     """Whether values have the declared types, one by one."""
     for leaf, wanted in zip(leaves, declared, strict=True):
@@ -113,11 +122,11 @@ def describe_value(value: Any) -> str:
         return "None"
     if isinstance(value, str):
         return f"the string {value[:40]!r}"
+    if is_zero(value):
+        return f"a {type(value).__name__} of type {describe(value.aval)}"
     if isinstance(value, dict | list | tuple) and not hasattr(value, "_fields"):
         kind = type(value).__name__
-        return f"a {kind} of {len(value)}" if value else f"an empty {kind}"
-    if is_zero(value):
-        return f"a symbolic zero of type {describe(value.aval)}"
+        return f"{_a(kind)} of {len(value)}" if value else f"an empty {kind}"
     if isinstance(value, bool | int | float | complex) and not isinstance(
         value, np.generic
     ):
@@ -127,8 +136,11 @@ def describe_value(value: Any) -> str:
         return describe(aval)
     if callable(value) and hasattr(value, "__qualname__"):
         return f"the function {value.__qualname__}"
-    article = "an" if type(value).__name__[0].lower() in "aeiou" else "a"
-    return f"{article} {type(value).__name__}"
+    return _a(type(value).__name__)
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -196,7 +208,7 @@ def _describe_node(treedef: Any) -> str:
     if kind is dict:
         return f"a dict with keys {', '.join(map(repr, data))}"
     count = len(treedef.children())
-    return f"a {kind.__name__} of {count}"
+    return f"{_a(kind.__name__)} of {count}"
 
 
 def _describe_container(value: Any) -> str:
