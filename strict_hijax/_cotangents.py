@@ -175,6 +175,8 @@ def cotangents_findings(
 
 def _cotangents_fit(prim: Any, result: Any) -> bool:
     """Whether cotangents are beyond doubt: all there, of exactly the right types."""
+    if type(result) is not tuple:
+        return False
     leaves, treedef = _jax.tracing_registry.flatten(result)
     if treedef != prim.in_tree:
         return False

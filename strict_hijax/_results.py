@@ -154,7 +154,7 @@ def _is_plain_pair(prim: Any, result: Any) -> bool:
 
 
 def _no_pair(facts: ClassFacts, prim: Any, rule: str, result: Any) -> Finding:
-    forgot = output_fits(prim, result)
+    forgot = not isinstance(result, Iterator) and output_fits(prim, result)
     return facts.finding(
         "SH305",
         f"has a `{rule}` that returns only its output, and no residuals."
