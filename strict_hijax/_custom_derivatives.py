@@ -293,7 +293,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
 
 
 for _name in ("defvjp_with_accums", "defremat", "defremat_with_logs"):
-    if not hasattr(jax.custom_vjp, _name):  # 0.11.2
+    if not hasattr(_jax.CustomVJP, _name):  # 0.11.2
         delattr(checked_custom_vjp, _name)
 
 
@@ -310,7 +310,7 @@ def _own_attributes(function: Any) -> dict[str, Any]:
 
 def _attributes_of(function: Any) -> dict[str, Any] | None:
     """The attributes of an existing custom_vjp function; None for any other function."""
-    if isinstance(function, jax.custom_vjp):
+    if isinstance(function, _jax.CustomVJP):
         return _own_attributes(function)
     return _jax.rules_of_custom_vjp3(function)
 

@@ -94,7 +94,8 @@ class Finding:
         if self.got is not None:
             facts.append(f"got:      {self.got}")
         yield from _block(facts)
-        yield from _block([] if self.jax_says is None else [self.jax_says])
+        if self.jax_says is not None:  # word for word, also where it has several lines
+            yield from ("", f"  {self.jax_says}")
         if len(self.remedies) == 1:
             yield from _block(["To mend it:", f"  {self.remedies[0]}"])
         elif self.remedies:

@@ -6,6 +6,7 @@ jitted and decorated functions, and rules that only raise.
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -251,7 +252,7 @@ def _signature(rules: FunctionRules, role: str, names: tuple[str, ...]) -> str:
 
 def _returns(rules: FunctionRules, role: str) -> Iterator[Finding]:
     certain = certain_returns(rules.rule(role))
-    if not certain:  # unknown, or a rule that only raises
+    if not certain or _may_raise(rules.rule(role)):  # unknown, or it may decline
         return
     if role in ("fwd", "rem") and not certain & {"a tuple", "a list"}:
         yield _always_returns(
@@ -280,6 +281,14 @@ def _returns(rules: FunctionRules, role: str) -> Iterator[Finding]:
         yield _always_returns(
             rules, "SH414", role, certain, wanted, "return (x_ct,)   # one an argument"
         )
+
+
+def _may_raise(rule: Any) -> bool:
+    code = getattr(rule, "__code__", None)
+    return code is None or any(
+        instruction.opname == "RAISE_VARARGS"
+        for instruction in dis.get_instructions(code)
+    )
 
 
 def _always_returns(

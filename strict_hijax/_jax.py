@@ -56,6 +56,7 @@ try:
     from jax._src.core import typematch as typematch
     from jax._src.core import typeof as typeof
     from jax._src.custom_derivatives import CustomVJPPrimal as CustomVJPPrimal
+    from jax._src.custom_derivatives import custom_vjp as CustomVJP
     from jax._src.effects import Effect as Effect
     from jax._src.effects import (
         custom_derivatives_allowed_effects as custom_derivatives_allowed_effects,
@@ -86,7 +87,7 @@ HAS_BATCH_DIM_RULE = hasattr(HiPrim, "batch_dim_rule")
 
 # In 0.11.2, with `jax_custom_vjp3` on, `jax.custom_vjp(...)` is an instance of
 # another class. Remove with 0.11.2.
-CUSTOM_VJP_HAS_NEW = "__new__" in jax.custom_vjp.__dict__
+CUSTOM_VJP_HAS_NEW = "__new__" in CustomVJP.__dict__
 
 tracing_registry: Any = _tree_util.tracing_registry
 keystr = _tree_util.keystr
@@ -198,7 +199,7 @@ def rules_of_custom_vjp3(function: Any) -> dict[str, Any] | None:
 
 def is_custom_vjp(function: Any) -> bool:
     """Whether a value is what `jax.custom_vjp(...)` returns."""
-    return isinstance(function, jax.custom_vjp | _custom_vjp3)
+    return isinstance(function, CustomVJP | _custom_vjp3)
 
 
 def make_custom_vjp(attributes: dict[str, Any]) -> Callable[..., Any]:
@@ -214,7 +215,7 @@ def make_custom_vjp(attributes: dict[str, Any]) -> Callable[..., Any]:
             optimize_remat=attributes["optimize_remat"],
         )
         return made
-    plain: Any = object.__new__(jax.custom_vjp)
+    plain: Any = object.__new__(CustomVJP)
     plain.__init__(fun, nondiff_argnums)
     plain.__dict__.update(attributes)
     return plain
