@@ -13,7 +13,7 @@ import dataclasses
 import difflib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +241,7 @@ _PUBLIC: tuple[type[StrictHijaxError], ...] = (
 )
 for _error in _PUBLIC:
     _error.__module__ = "strict_hijax"
-ERROR_CLASSES = {error.__name__: error for error in _PUBLIC}
+ERROR_CLASSES: dict[str, Any] = {error.__name__: error for error in _PUBLIC}
 
 
 @functools.cache
@@ -329,7 +329,7 @@ def codes_of_environment() -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def ignore(*codes: str) -> Iterator[None]:
+def ignore(*codes: str) -> Generator[None]:
     """Turn checks off by code within a block, in this thread or task.
 
     A rule that JAX does not call again is not checked again: after a first call

@@ -7,7 +7,7 @@ here. A JAX that this module does not know fails the import with one sentence.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -70,9 +70,9 @@ try:
     from jax._src.hijax import vjp_from_lin as vjp_from_lin
     from jax._src.interpreters import batching as _batching
     from jax._src.interpreters import partial_eval as _partial_eval
+    from jax._src.interpreters.ad import GradAccum as GradAccum
     from jax._src.interpreters.ad import JVPTracer as _JVPTracer
     from jax._src.interpreters.ad import LinearizeTracer as _LinearizeTracer
-    from jax._src.interpreters.ad import GradAccum as GradAccum
     from jax._src.interpreters.ad import NullAccum as NullAccum
     from jax._src.interpreters.ad import RefAccum as RefAccum
     from jax._src.interpreters.ad import ValAccum as ValAccum
@@ -159,7 +159,7 @@ def user_frame(source_info: Any) -> tuple[str, int] | None:
 
 
 @contextlib.contextmanager
-def clean_context() -> Iterator[None]:
+def clean_context() -> Generator[None]:
     """Trace outside of any trace, axis name and mesh that happens to be active."""
     context = _core.trace_ctx
     trace, axis_env = context.trace, context.axis_env
