@@ -1,31 +1,141 @@
-"""Types declared for a function: by `example_args`, or by `dims` and its annotations."""
+"""The type that a jaxtyping annotation stands for, read without importing jaxtyping.
+
+Of an annotation only its public attributes `dtypes` and `dim_str` are used. One that
+covers several dtypes stands for the usual one, such as float32 of `Float`.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+import ast
+import difflib
+import operator
+import types
+import typing
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ._function_rules import FunctionRules, Inputs
+import jax
+import numpy as np
+
+from . import _jax
+
+_USUAL = ("float32", "int32", "complex64", "uint32", "bool")
+_NUMBERS: dict[Any, Any] = {float: 1.0, int: 1, bool: True, complex: 1j}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DeclaredTypes:
-    example_args: tuple[Any, ...] | None
-    dims: Mapping[str, int] | None
-    axes: Mapping[str, int]
+class Uncovered(Exception):
+    """An annotation that names no type; the message goes on after the parameter."""
 
-    @property
-    def code(self) -> str:
-        return "SH426" if self.dims is not None else "SH425"
 
-    @classmethod
-    def parse(cls, fun: Any, example_args: Any, dims: Any, axes: Any) -> DeclaredTypes:
-        return cls(
-            None if example_args is None else tuple(example_args), dims, axes or {}
-        )
+def spec_of(annotation: Any, dims: Mapping[str, Any]) -> Any:
+    """A value or spec of the type that an annotation stands for.
 
-    def inputs(self, rules: FunctionRules) -> Inputs | None:
-        if self.example_args is None:
-            return None
-        return Inputs.of(self.example_args, rules.nondiff_argnums)
+    Raises:
+      Uncovered: it is no jaxtyping type, or `dims` lacks a name.
+    """
+    if annotation is None:
+        raise Uncovered("has no annotation")
+    if annotation in _NUMBERS:
+        return _NUMBERS[annotation]
+    if isinstance(getattr(annotation, "dim_str", None), str):
+        return _array_spec(annotation, dims)
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return _first_of(args, dims)
+    if origin is tuple and Ellipsis not in args:
+        return tuple(spec_of(arg, dims) for arg in args)
+    if origin is typing.Annotated:
+        return spec_of(args[0], dims)
+    if isinstance(annotation, type) and hasattr(annotation, "_fields"):
+        hints = typing.get_type_hints(annotation)
+        fields: tuple[str, ...] = annotation._fields  # pyright: ignore
+        return annotation(*(spec_of(hints.get(name), dims) for name in fields))
+    name = getattr(annotation, "__name__", repr(annotation))
+    raise Uncovered(f"is annotated with {name}, which is no jaxtyping type")
+
+
+def _first_of(members: tuple[Any, ...], dims: Mapping[str, Any]) -> Any:
+    """The first member of a union that stands for an array."""
+    for member in members:
+        if hasattr(member, "dim_str"):
+            return spec_of(member, dims)
+    raise Uncovered("is annotated with a union of no jaxtyping types")
+
+
+def _array_spec(annotation: Any, dims: Mapping[str, Any]) -> jax.ShapeDtypeStruct:
+    shape: list[int] = []
+    for token in annotation.dim_str.split():
+        shape += _sizes(token, dims)
+    return jax.ShapeDtypeStruct(tuple(shape), _dtype(annotation.dtypes))
+
+
+def _dtype(dtypes: Any) -> Any:
+    if not isinstance(dtypes, list | tuple):
+        return np.dtype("float32")  # of any dtype
+    names = [str(name) for name in dtypes]
+    if "prng_key" in names:
+        with _jax.clean_context():
+            return jax.eval_shape(jax.random.key, 0).dtype
+    name = next((usual for usual in _USUAL if usual in names), names[0])
+    try:
+        return jax.numpy.dtype(name)
+    except TypeError:
+        raise Uncovered(f"has the dtype {name}, which JAX does not have") from None
+
+
+# --- axes -----------------------------------------------------------------------------
+
+
+def _sizes(token: str, dims: Mapping[str, Any]) -> tuple[int, ...]:
+    """The sizes of one entry of a shape, such as `b`, `*batch`, `n=4` or `2*b`."""
+    variadic = "*" in token[:2] and token.lstrip("#?")[:1] == "*"
+    name = token.lstrip("#?*").rpartition("=")[2]
+    if name == "...":
+        return _as_sizes(_lookup("...", dims))
+    if variadic:
+        return _as_sizes(_lookup(name, dims))
+    if name.isdecimal():
+        return (int(name),)
+    if name.isidentifier():
+        return _as_sizes(_lookup(name, dims))
+    try:
+        tree = ast.parse(name, mode="eval")
+    except SyntaxError:
+        raise Uncovered(f"has the axis {token!r}, which cannot be read") from None
+    return (_evaluate(tree.body, token, dims),)
+
+
+def _as_sizes(size: Any) -> tuple[int, ...]:
+    return size if isinstance(size, tuple) else (size,)
+
+
+def _lookup(name: str, dims: Mapping[str, Any]) -> Any:
+    if name in dims:
+        return dims[name]
+    near = difflib.get_close_matches(name, dims, n=1, cutoff=0.5)
+    did_you_mean = f" (it has {near[0]!r})" if near else ""
+    raise Uncovered(f"has the axis {name!r}, which `dims` does not have{did_you_mean}")
+
+
+_OPERATIONS: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
+def _evaluate(node: ast.expr, token: str, dims: Mapping[str, Any]) -> int:
+    """The size that an expression of sizes gives, such as `2*b+1`."""
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.Name(id=name):
+            return _lookup(name, dims)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            sides = (_evaluate(side, token, dims) for side in (left, right))
+            return _OPERATIONS[type(op)](*sides)
+        case _:
+            raise Uncovered(f"has the axis {token!r}, which cannot be computed")

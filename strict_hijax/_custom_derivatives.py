@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import jax
 
 from . import _jax, _sentences
-from ._annotations import DeclaredTypes
+from ._declared_types import DeclaredTypes
 from ._effects import EffectPolicy, parse_policy
 from ._errors import Finding, parse_codes, raise_findings
 from ._first_calls import Checker
 from ._function_definition import definition_findings, nondiff_findings
+from ._custom_vjp import attributes_of, no_rules_finding, own_attributes, rules_of
+from ._function_check import check_function as check_function
 from ._function_rules import FunctionRules, qualified_name
 from ._wrapped_rules import RuleWrapper
 
@@ -140,7 +142,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
 
         def __init__(self, fun=None, nondiff_argnums=(), nondiff_argnames=(), **kwargs):
             _refuse_unknown(kwargs)
-            existing = _attributes_of(fun)
+            existing = attributes_of(fun)
             if existing is not None:
                 _refuse_nondiff_of_existing(fun, nondiff_argnums, nondiff_argnames)
                 fun, nondiff_argnums = existing["fun"], existing["nondiff_argnums"]
@@ -256,10 +258,10 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
 
     def _hand_over(self) -> Callable[..., Any]:
         """Make what JAX is handed: a plain `jax.custom_vjp` with wrapped rules."""
-        options, attributes = self._options, _own_attributes(self)
+        options, attributes = self._options, own_attributes(self)
         all_rules = _all_rules(self)
         if not all_rules:
-            raise _no_rules(self).error()
+            raise no_rules_finding(self.fun, self.nondiff_argnums).error()
         for rules in all_rules:
             checker = Checker(rules, options.policy, options.ignored, options.is_eager)
             wrapper = RuleWrapper(rules, options.ignored, checker.known_outputs)
@@ -278,7 +280,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
             self.__dict__.pop(name, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return _own_attributes(self) | {"_options": self._options}
+        return own_attributes(self) | {"_options": self._options}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -302,61 +304,8 @@ def _run_by() -> bool | None:
     return _jax.custom_vjp3_enabled() if _jax.CUSTOM_VJP_HAS_NEW else None
 
 
-def _own_attributes(function: Any) -> dict[str, Any]:
-    """The attributes that JAX set, without ours."""
-    ours = {"_handed", "_checker", "_made_for", "_options", "_is_defining"}
-    return {k: v for k, v in vars(function).items() if k not in ours}
-
-
-def _attributes_of(function: Any) -> dict[str, Any] | None:
-    """The attributes of an existing custom_vjp function; None for any other function."""
-    if isinstance(function, _jax.CustomVJP):
-        return _own_attributes(function)
-    return _jax.rules_of_custom_vjp3(function)
-
-
-def rules_of(attributes: Mapping[str, Any]) -> list[FunctionRules]:
-    """The rules among the attributes of a custom_vjp function: of VJP, then of remat."""
-    fun, argnums = attributes["fun"], attributes["nondiff_argnums"]
-    batching = bool(attributes.get("generic_batching"))
-    found: list[FunctionRules] = []
-    if (remat := attributes.get("remat_rules")) is not None:
-        fwd, rem, bwd, logs = remat
-        found.append(
-            FunctionRules(fun, argnums, fwd, bwd, rem, False, logs, False, batching)
-        )
-    if attributes.get("fwd") is not None or attributes.get("bwd") is not None:
-        found.append(
-            FunctionRules(
-                fun,
-                argnums,
-                attributes.get("fwd"),
-                attributes.get("bwd"),
-                symbolic_zeros=bool(attributes.get("symbolic_zeros")),
-                with_logs=bool(attributes.get("with_logs")),
-                with_accums=bool(attributes.get("with_accums")),
-                generic_batching=batching,
-            )
-        )
-    return found
-
-
 def _all_rules(function: Any) -> list[FunctionRules]:
     return rules_of(vars(function))
-
-
-def _no_rules(function: Any) -> Finding:
-    rules = FunctionRules(function.fun, function.nondiff_argnums)
-    return rules.finding(
-        "SH401",
-        None,
-        "is called before its rules are defined.",
-        location=rules.location("primal"),
-        expected=f"a call of {rules.name}.defvjp before the first call",
-        got="no rules",
-        jax_says=_sentences.no_rules(rules),
-        remedies=(f"{rules.name}.defvjp({rules.name}_fwd, {rules.name}_bwd)",),
-    )
 
 
 # --- arguments of checked_custom_vjp --------------------------------------------------

@@ -71,8 +71,10 @@ class Checker:
 
     def check_at_import(
         self, inputs: Inputs, axes: Mapping[str, int], code: str
-    ) -> None:
+    ) -> Examination:
         """Check for declared types; `code` is the fault of types that do not fit."""
+        args = inputs.arguments(inputs.avals)
+        raise_findings(_static_arrays(self.rules, args), self._ignored)
         with _jax.clean_context(), _jax.extended_axes(dict(axes)):
             with in_progress(self._code):
                 seen = examine(self.rules, inputs, self._policy, Depth.FULL)
@@ -81,6 +83,7 @@ class Checker:
         self._raise(seen, inputs, code)
         if seen.stopped is None:
             self._remember(key, Depth.FULL, seen)
+        return seen
 
     # --- at a call --------------------------------------------------------------------
 

@@ -1,0 +1,232 @@
+"""Types declared for a function: by `example_args`, or by `dims` and its annotations."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jax import tree_util
+
+from . import _jax
+from ._annotations import Uncovered, spec_of
+from ._errors import Finding
+from ._function_rules import FunctionRules, Inputs
+from ._types import describe_value, type_of
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeclaredTypes:
+    """What a user said about the inputs of a function; nothing, if both are None.
+
+    Attributes:
+      example_args: one value, array or spec for each positional argument.
+      dims: sizes of the axes that the annotations name.
+      axes: axis names, with sizes, to have in scope.
+    """
+
+    example_args: tuple[Any, ...] | None = None
+    dims: Mapping[str, Any] | None = None
+    axes: Mapping[str, int] = dataclasses.field(default_factory=dict[str, int])
+
+    @classmethod
+    def parse(cls, fun: Any, example_args: Any, dims: Any, axes: Any) -> DeclaredTypes:
+        """Read what a user gave; the form alone is looked at."""
+        rules = FunctionRules(fun)
+        if example_args is not None and dims is not None:
+            raise _both(rules).error()
+        if example_args is not None and type(example_args) not in (tuple, list):
+            raise _no_tuple(rules, example_args).error()
+        for name, sizes in (("dims", dims), ("axes", axes)):
+            if sizes is not None and not _is_sizes(sizes):
+                raise _no_sizes(rules, name, sizes).error()
+        args = None if example_args is None else tuple(example_args)
+        return cls(args, dims, dict(axes or {}))
+
+    @property
+    def code(self) -> str:
+        """The code of a fault in what was declared."""
+        return "SH425" if self.dims is None else "SH426"
+
+    def inputs(
+        self, rules: FunctionRules, keywords: Mapping[str, Any] | None = None
+    ) -> Inputs | None:
+        """The declared inputs, or None if there are none, or not yet."""
+        if self.example_args is not None:
+            return _from_examples(rules, self.example_args, keywords or {})
+        if self.dims is not None:
+            return _from_annotations(rules, self.dims)
+        return None
+
+
+def _is_sizes(sizes: Any) -> bool:
+    return isinstance(sizes, Mapping) and all(
+        isinstance(name, str) and _is_size(size) for name, size in sizes.items()
+    )
+
+
+def _is_size(size: Any) -> bool:
+    if isinstance(size, tuple):
+        return all(map(_is_size, size))
+    return isinstance(size, int) and not isinstance(size, bool) and size >= 0
+
+
+def _from_examples(
+    rules: FunctionRules,
+    example_args: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+) -> Inputs:
+    try:
+        args = _jax.resolve_kwargs(rules.fun, example_args, keywords)
+    except TypeError as error:
+        raise _wrong_count(rules, example_args, error).error() from None
+    dynamic = tuple(a for i, a in enumerate(args) if i not in rules.nondiff_argnums)
+    leaves, treedef = tree_util.tree_flatten(dynamic)
+    avals = tuple(map(_spec_type, leaves))
+    if None in avals:
+        raise _no_array(rules, args, leaves[avals.index(None)]).error()
+    statics = tuple((i, args[i]) for i in rules.nondiff_argnums if i < len(args))
+    return Inputs(treedef, avals, statics)
+
+
+def _spec_type(leaf: Any) -> Any | None:
+    return leaf if isinstance(leaf, _jax.AbstractValue) else type_of(leaf)
+
+
+def _from_annotations(rules: FunctionRules, dims: Mapping[str, Any]) -> Inputs | None:
+    try:
+        annotations = inspect.get_annotations(inspect.unwrap(rules.fun), eval_str=True)
+    except NameError:
+        return None  # a name that the module defines further down
+    except (TypeError, ValueError, SyntaxError, AttributeError) as error:
+        raise _uncovered(rules, "its annotations", str(error), dims).error() from None
+    args: list[Any] = []
+    for index, parameter in enumerate(_positional(rules)):
+        static = index in rules.nondiff_argnums
+        if parameter.default is not parameter.empty and (
+            static or parameter.name not in annotations
+        ):
+            args.append(parameter.default)
+            continue
+        if static:
+            reason = "is static, and has no default"
+            raise _uncovered(rules, parameter.name, reason, dims).error()
+        try:
+            args.append(spec_of(annotations.get(parameter.name, None), dims))
+        except Uncovered as uncovered:
+            name, reason = parameter.name, str(uncovered)
+            raise _uncovered(rules, name, reason, dims).error() from None
+    return _from_examples(rules, tuple(args), {})
+
+
+def _positional(rules: FunctionRules) -> Sequence[inspect.Parameter]:
+    try:
+        parameters = inspect.signature(rules.fun).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    kinds = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    return [parameter for parameter in parameters if parameter.kind in kinds]
+
+
+# --- findings -------------------------------------------------------------------------
+
+
+def _both(rules: FunctionRules) -> Finding:
+    return rules.finding(
+        "SH427",
+        None,
+        "is given both `example_args` and `dims`.",
+        path="dims",
+        expected="one of the two",
+        got="both",
+        remedies=("example_args=(...,)", "dims={...}   # with jaxtyping annotations"),
+    )
+
+
+def _no_tuple(rules: FunctionRules, example_args: Any) -> Finding:
+    return rules.finding(
+        "SH425",
+        None,
+        f"is given {describe_value(example_args)} as its `example_args`.",
+        path="example_args",
+        expected="a tuple with one entry for each positional argument",
+        got=describe_value(example_args),
+        remedies=("example_args=(x,)   # a tuple, even if it is one",),
+    )
+
+
+def _no_sizes(rules: FunctionRules, name: str, sizes: Any) -> Finding:
+    code = "SH426" if name == "dims" else "SH427"
+    return rules.finding(
+        code,
+        None,
+        f"is given `{name}` that are no mapping from names to sizes.",
+        path=name,
+        expected="a dict from strings to integers",
+        got=repr(sizes)[:60],
+        remedies=(f'{name}={{"b": 8}}',),
+    )
+
+
+def _wrong_count(
+    rules: FunctionRules, example_args: tuple[Any, ...], error: TypeError
+) -> Finding:
+    count = len(_positional(rules))
+    names = ", ".join(rules.argument_names(count))
+    return rules.finding(
+        "SH425",
+        None,
+        f"is given {len(example_args)} `example_args` for its arguments ({names}): "
+        f"{error}.",
+        path="example_args",
+        location=rules.location("primal"),
+        expected=f"one for each of {names}",
+        got=f"{len(example_args)}",
+        remedies=(f"example_args=({names},)   # arrays, specs, and static values",),
+    )
+
+
+def _no_array(rules: FunctionRules, args: Sequence[Any], leaf: Any) -> Finding:
+    index = next(
+        i
+        for i, arg in enumerate(args)
+        if any(leaf is other for other in tree_util.tree_leaves(arg))
+    )
+    name = rules.argument_names(len(args))[index]
+    return rules.finding(
+        "SH425",
+        None,
+        f"is given `example_args` with {describe_value(leaf)} for `{name}`, which is no "
+        "array and no spec.",
+        path=name,
+        location=rules.location("primal"),
+        expected="an array, a jax.ShapeDtypeStruct, or a pytree of these",
+        got=describe_value(leaf),
+        remedies=(
+            f"jax.ShapeDtypeStruct(shape, dtype)   # for `{name}`",
+            f"nondiff_argnums=({index},)   # if `{name}` is static",
+        ),
+    )
+
+
+def _uncovered(
+    rules: FunctionRules, name: str, reason: str, dims: Mapping[str, Any]
+) -> Finding:
+    return rules.finding(
+        "SH426",
+        None,
+        f"cannot be checked from its annotations: `{name}` {reason}.",
+        path=name,
+        location=rules.location("primal"),
+        expected='jaxtyping annotations, such as Float[Array, "b d"], and a size in '
+        "`dims` for each name",
+        got=f"dims={dict(dims)!r}",
+        remedies=(
+            f'{name}: Float[Array, "..."]   # with names that `dims` has',
+            "example_args=(...,)   # in place of dims",
+        ),
+    )

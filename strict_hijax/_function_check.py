@@ -1,0 +1,81 @@
+"""check for functions: every rule traced for given inputs, and a report of what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._custom_vjp import attributes_of, no_rules_finding, rules_of
+from ._declared_types import DeclaredTypes
+from ._eager import Examination
+from ._effects import EffectPolicy
+from ._errors import Finding, raise_findings
+from ._exceptions import first_line
+from ._first_calls import Checker
+from ._function_definition import definition_findings
+from ._function_rules import FunctionRules, Inputs, qualified_name
+from ._report import CheckReport, describe_all
+
+
+def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
+    """Check all rules of a checked function, or of any `jax.custom_vjp`.
+
+    Args:
+      function: the function.
+      *args, **kwargs: its arguments: arrays, specs, and static values.
+
+    Returns:
+      The report of its VJP rules, or of its rematerialization rules where it has only
+      those.
+
+    Raises:
+      StrictHijaxError: a rule breaks its contract, or the arguments do not fit.
+    """
+    attributes = attributes_of(function)
+    if attributes is None:
+        raise _not_custom_vjp(function).error()
+    all_rules = rules_of(attributes)
+    if not all_rules:
+        fun, argnums = attributes["fun"], attributes["nondiff_argnums"]
+        raise no_rules_finding(fun, argnums).error()
+    options = getattr(function, "_options", None)
+    policy = EffectPolicy() if options is None else options.policy
+    ignored = frozenset[str]() if options is None else options.ignored
+    axes = {} if options is None else options.declared.axes
+    reports: list[CheckReport] = []
+    for rules in all_rules:
+        raise_findings(definition_findings(rules), ignored)
+        inputs = DeclaredTypes(tuple(args)).inputs(rules, kwargs)
+        if inputs is None:
+            raise AssertionError("arguments were given")
+        checker = Checker(rules, policy, ignored, eager=True)
+        seen = checker.check_at_import(inputs, axes, "SH425")
+        reports.append(_report(rules, inputs, seen))
+    return reports[-1]
+
+
+def _report(rules: FunctionRules, inputs: Inputs, seen: Examination) -> CheckReport:
+    takes = ", ".join(describe_all(inputs.avals))
+    outputs = () if seen.outputs is None else seen.outputs.avals
+    unchecked = ()
+    if seen.stopped is not None:
+        role, error = seen.stopped
+        unchecked = (f"{role} {rules.rule_name(role)}: {first_line(error)}",)
+    return CheckReport(
+        f"{rules.subject}: ({takes}) -> ({', '.join(describe_all(outputs))})",
+        rules=tuple(seen.reports),
+        residual_bytes=seen.residual_bytes,
+        transforms={"grad": "provided", "vmap": "derived", "jvp": "missing"},
+        unchecked=unchecked,
+    )
+
+
+def _not_custom_vjp(function: Any) -> Finding:
+    name = qualified_name(function)
+    return Finding(
+        code="SH122",
+        subject=name,
+        headline=f"`{name}` is given to `check` and has no rules.",
+        expected="a HiPrim, or a function made by checked_custom_vjp or jax.custom_vjp",
+        got=repr(function)[:80],
+        remedies=(f"@checked_custom_vjp   # above {name.rpartition('.')[2]}",),
+    )
