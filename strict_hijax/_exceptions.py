@@ -15,7 +15,7 @@ from types import TracebackType
 import jax
 
 from . import _jax
-from ._errors import Finding, Location
+from ._errors import Finding, Location, StrictHijaxError
 from ._function_definition import definition_advice
 from ._function_rules import FunctionRules, Inputs
 from ._report import describe_all
@@ -53,6 +53,8 @@ def is_fault(error: Exception) -> bool:
 
 def needs_values(error: Exception) -> bool:
     """Whether a rule failed because it was given tracers in place of values."""
+    if isinstance(error, StrictHijaxError):
+        return False
     stock = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
     return isinstance(error, stock) or bool(_NEEDS_VALUES.search(str(error)))
 
@@ -90,7 +92,9 @@ def users_line(error: Exception) -> Location | None:
 
 
 def first_line(error: Exception) -> str:
-    """Class and first line of an exception."""
+    """Class and first line of an exception; of one of ours, its code."""
+    if isinstance(error, StrictHijaxError):
+        return f"{error.code}: {error.finding.headline}"
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:200] if lines else ''}".rstrip(": ")
 
@@ -100,27 +104,31 @@ def untraceable_finding(
 ) -> Finding:
     """The finding about a rule that raised when it was traced."""
     place = users_line(error)
-    facts = [first_line(error)]
+    raised = first_line(error)
+    facts = [raised]
     if place is not None:
         facts.append(f"raised at {place} {place.text}")
     facts.append(f"traced for: {', '.join(describe_all(inputs.avals))}")
-    facts += [
-        f"note: {role} {advice.headline.partition(' rule ')[2]}"
-        for advice in definition_advice(rules)
-    ]
     remedies = [
         f"mend `{rules.rule_name(role)}`; the exception above this one has the line",
         "raise NotImplementedError   # where the rule declines on purpose",
     ]
     if needs_values(error):
         remedies.append("eager=False   # where it needs values, and is never jitted")
+    for advice in definition_advice(rules):
+        if advice.rule == role:
+            facts.append(
+                f"It takes ({advice.got}); JAX gives it ({advice.expected}), as the "
+                "function takes them."
+            )
+            remedies[:0] = advice.remedies
     return rules.finding(
         "SH424",
         role,
-        f"raises {type(error).__name__} when it is traced, as it is in a gradient "
+        f"raises {raised.partition(':')[0]} when it is traced, as it is in a gradient "
         "under jit.",
         expected="a rule that can be traced for the types of the call",
-        got=first_line(error),
+        got=raised,
         facts=tuple(facts),
         remedies=tuple(remedies),
     )

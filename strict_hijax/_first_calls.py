@@ -147,10 +147,10 @@ class Checker:
             raise_findings(seen.findings, self._ignored)
             return
         role, error = seen.stopped
-        finding = self._finding(role, error, inputs, code)
-        if isinstance(error, StrictHijaxError) and role != "primal":
+        if self._is_about_another(error) and role != "primal":
             seen.stopped = None
             raise error
+        finding = self._finding(role, error, inputs, code)
         if finding is None:
             raise_findings(seen.findings, self._ignored)
             return
@@ -163,11 +163,20 @@ class Checker:
             raise finding.error() from None
         raise untraceable_error(finding, error)
 
+    def _is_about_another(self, error: Exception) -> bool:
+        """Whether it is our error about a checked function that the rule calls."""
+        if not isinstance(error, StrictHijaxError):
+            return False
+        return error.subject != self.rules.subject
+
     def _finding(
         self, role: str, error: Exception, inputs: Inputs, code: str | None
     ) -> Finding | None:
         if code is None:
-            if role == "primal" or self.rules.symbolic_zeros or not is_fault(error):
+            ours = isinstance(error, StrictHijaxError)
+            if role == "primal" or self.rules.symbolic_zeros:
+                return None
+            if not ours and not is_fault(error):
                 return None
         elif is_put_off(error):
             return None
