@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 from jax import tree_util
+from jax.errors import UnexpectedTracerError
 
 from . import _jax
-from ._errors import Finding
+from ._call_keys import Remembered
+from ._errors import Finding, StrictHijaxError, raise_findings, without_ignored
 from ._function_rules import FunctionRules
 from ._types import describe
 
 
-def closed_over_finding(
-    rules: FunctionRules, role: str, error: Exception
-) -> Finding | None:
+def is_about_a_tracer(error: Exception) -> bool:
+    """Whether JAX complains of a tracer that it cannot use."""
+    if isinstance(error, UnexpectedTracerError):
+        return not isinstance(error, StrictHijaxError)
+    return isinstance(error, TypeError) and "No constant handler for" in str(error)
+
+
+def closed_over_finding(rules: FunctionRules, role: str, says: str) -> Finding | None:
     """A finding that names the tracers in a rule's closure; None if it has none."""
     held = list(held_tracers(rules.rule(role)))
     if not held:
         return None
     names = ", ".join(f"`{name}`" for name, _ in held)
-    lines = str(error).strip().splitlines()
     return rules.finding(
         "SH423",
         role,
@@ -36,13 +43,47 @@ def closed_over_finding(
             "run",
             "when the function is differentiated, where it is not valid.",
         ),
-        jax_says=lines[0] if lines else None,
+        jax_says=says.strip().partition("\n")[0],
         remedies=(
             f"make {names} an argument of `{rules.name}`: bwd gives it a cotangent",
             f"jax.lax.stop_gradient({held[0][0]})   # if it is no input, and keep it in "
             "the residuals",
         ),
     )
+
+
+def explain_tracer(
+    rules: FunctionRules, role: str, ignored: frozenset[str], error: Exception
+) -> None:
+    """Raise what names the tracer, where JAX complains of one that a rule closes over."""
+    if is_about_a_tracer(error):
+        finding = closed_over_finding(rules, role, str(error))
+        if finding is not None and without_ignored([finding], ignored):
+            raise finding.error() from error
+
+
+def remember_held(rules: FunctionRules, role: str) -> None:
+    """Remember which tracers a rule closes over, for when JAX lowers one of them.
+
+    That is after the rule has run, where nothing else tells whose constant it is.
+    """
+    for _, tracer in held_tracers(rules.rule(role)):
+        if not _is_watching:
+            _is_watching.append(True)
+            _jax.when_a_tracer_is_lowered(_explain)
+        says = f"No constant handler for type: {type(tracer)}"
+        if (finding := closed_over_finding(rules, role, says)) is not None:
+            _held_by_rules.put(id(tracer), (weakref.ref(tracer), finding))
+
+
+def _explain(tracer: Any) -> None:
+    known = _held_by_rules.get(id(tracer))
+    if known is not None and known[0]() is tracer:
+        raise_findings([known[1]])
+
+
+_is_watching: list[bool] = []
+_held_by_rules: Remembered[tuple[weakref.ref[Any], Finding]] = Remembered()
 
 
 def held_tracers(rule: Any) -> Iterator[tuple[str, Any]]:

@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import jax
+from jax.errors import UnexpectedTracerError
 
-from . import _jax, _sentences
+from . import _jax
+from ._closed_over import explain_tracer
+from ._custom_vjp import attributes_of, no_rules_finding, own_attributes, rules_of
 from ._declared_types import DeclaredTypes
 from ._effects import EffectPolicy, parse_policy
 from ._errors import Finding, parse_codes, raise_findings
 from ._first_calls import Checker
-from ._function_definition import definition_findings, nondiff_findings
-from ._custom_vjp import attributes_of, no_rules_finding, own_attributes, rules_of
 from ._function_check import check_function as check_function
+from ._function_definition import definition_findings, nondiff_findings
 from ._function_rules import FunctionRules, qualified_name
 from ._wrapped_rules import RuleWrapper
 
@@ -164,7 +166,13 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
             handed = self._handed
             if self._made_for is not None and self._made_for != _run_by():
                 handed = self._hand_over()
-            return handed(*args, **kwargs)
+            try:
+                return handed(*args, **kwargs)
+            except UnexpectedTracerError as error:
+                for rules in _all_rules(self):
+                    ignored = self._options.ignored
+                    explain_tracer(rules, "primal", ignored, error)
+                raise
 
     # What is made of the rules: what JAX is handed, and the checks ahead of it.
     _handed: Callable[..., Any] | None = None

@@ -69,6 +69,7 @@ try:
     from jax._src.hijax import vjp_from_jvp as vjp_from_jvp
     from jax._src.hijax import vjp_from_lin as vjp_from_lin
     from jax._src.interpreters import batching as _batching
+    from jax._src.interpreters import mlir as _mlir
     from jax._src.interpreters import partial_eval as _partial_eval
     from jax._src.interpreters.ad import GradAccum as GradAccum
     from jax._src.interpreters.ad import JVPTracer as _JVPTracer
@@ -249,3 +250,17 @@ def inner_jaxprs(params: dict[str, Any]) -> Iterator[Any]:
 def zeros_of_float0(aval: Any) -> Any:
     """What JAX gives a backward rule as the cotangent of an integer output."""
     return np.zeros(aval.shape, jax.dtypes.float0)
+
+
+def when_a_tracer_is_lowered(look: Callable[[Any], None]) -> None:
+    """Have a tracer that JAX meets as a constant looked at, before JAX refuses it.
+
+    JAX has no handler for these and raises TypeError; that stays so, unless `look`
+    raises something better.
+    """
+
+    def refuse(value: Any, *_: Any) -> Any:
+        look(value)
+        raise TypeError(f"No constant handler for type: {type(value)}")
+
+    _mlir.register_constant_handler(Tracer, refuse)

@@ -19,7 +19,7 @@ from . import _jax
 from ._accumulators import Watches
 from ._backward_results import backward_findings
 from ._call_keys import CodeKey, code_key
-from ._closed_over import closed_over_finding
+from ._closed_over import explain_tracer, remember_held
 from ._errors import raise_findings, without_ignored
 from ._forward_results import OutputTypes, forward_findings
 from ._function_cotangents import cotangent_finding
@@ -146,14 +146,13 @@ class RuleWrapper:
 
     def _run(self, role: str, code: CodeKey, args: Sequence[Any]) -> Any:
         rule = self.rules.rule(role)
+        remember_held(self.rules, role)
         try:
             with in_progress(code):
                 return rule(*args)
-        except UnexpectedTracerError as error:
-            finding = closed_over_finding(self.rules, role, error)
-            if finding is None or not without_ignored([finding], self.ignored):
-                raise
-            raise finding.error() from error
+        except (UnexpectedTracerError, TypeError) as error:
+            explain_tracer(self.rules, role, self.ignored, error)
+            raise
 
     def _checked(self, result: Any, role: str, args: Sequence[Any]) -> Any:
         values, perturbed = _values(args, self.rules)
