@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from examples import registry
+from examples.plain import plain_twin
+
 from . import functions, model, primitives
-from .kit import Kit
+from .kit import STRICT, Kit
 
 type Fun = Callable[..., Any]
 
@@ -96,9 +99,24 @@ MODEL_OF_FUNCTIONS = Program(
 MODELS = (MODEL_OF_PRIMITIVES, MODEL_OF_FUNCTIONS)
 
 
+def of_example(example: registry.Example) -> Program:
+    """An example; its plain twin is its module executed on stock JAX."""
+
+    def build(kit: Kit) -> Fun:
+        return example.function if kit is STRICT else plain_twin(example.function)
+
+    tagged = {registry.JVP: "jvp", registry.CHECKPOINT: "grad of checkpoint"}
+    refused = {name for tag, name in tagged.items() if tag not in example.tags}
+    name = f"example: {example.name}"
+    return Program(name, build, example.specs, frozenset(refused))
+
+
+EXAMPLES = tuple(map(of_example, registry.ALL))
+
+
 def programs() -> tuple[Program, ...]:
     """Every program."""
-    return (*PRIMITIVES, *FUNCTIONS, *MODELS)
+    return (*PRIMITIVES, *FUNCTIONS, *MODELS, *EXAMPLES)
 
 
 def values(specs: Any, seed: int = 0) -> Any:

@@ -4,9 +4,13 @@ The benchmark's programs and comparison are used, so that its table and these te
 cannot drift apart.
 """
 
+from pathlib import Path
+from typing import Any
+
 import jax.numpy as jnp
 import pytest
 
+import strict_hijax
 from benchmarks import primitives
 from benchmarks.hlo import (
     DIFFERS,
@@ -84,6 +88,15 @@ def test_another_source_line_is_found() -> None:
     found = compare(twins(strict, plain), "forward")
     assert {c.status for c in found} == {DIFFERS}
     assert all("loc(" in c.detail for c in found)
+
+
+def test_a_location_inside_the_package_is_found() -> None:
+    made_up = Path(strict_hijax.__file__).with_name("made_up.py")
+    names: dict[str, Any] = {}
+    exec(compile("def add(x): return x + 1", str(made_up), "exec"), names)
+    found = compare(twins(names["add"], names["add"]), "forward")
+    assert {c.status for c in found} == {DIFFERS}
+    assert {c.detail for c in found} == {"a location lies in strict_hijax"}
 
 
 @pytest.mark.parametrize(
