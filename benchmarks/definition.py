@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from time import perf_counter
 from typing import Any
 
 import jax
@@ -14,7 +13,7 @@ from .kit import TWINS, Kit, fresh
 from .primitives import sine_class
 from .rows import Row, Samples, Settings, row_of
 from .statistics import AtMost, Estimate, Medians, estimate, exponent
-from .timing import interleaved
+from .timing import interleaved, seconds_of
 
 PER_CLASS, LINEAR = AtMost(0.5, " ms"), AtMost(1.1)
 SIZES = (10, 100, 1000)
@@ -101,10 +100,11 @@ def _defining(factory: Factory, kit: Kit, count: int) -> Callable[[int], float]:
     def sample(number: int) -> float:
         first = (number + 1) * count
         factories = [fresh(factory, first + i) for i in range(count)]
-        start = perf_counter()
-        defined = [factory(kit) for factory in factories]
-        seconds = (perf_counter() - start) / count
-        del defined
-        return seconds
+        defined: list[Any] = []  # kept: freeing them is not part of the definition
+
+        def define() -> None:
+            defined.extend(factory(kit) for factory in factories)
+
+        return seconds_of(define) / count
 
     return sample
