@@ -46,7 +46,11 @@ def first_rows(blocks):
     return jnp.arange(blocks.shape[0]) * blocks.shape[1]
 
 
-@partial(checked_custom_vjp, nondiff_argnums=(3, 4))
+@partial(
+    checked_custom_vjp,
+    nondiff_argnums=(3, 4),
+    dims={"queries": 6, "keys": 8, "features": 4, "values": 3},
+)
 def attend(
     q: Float[Array, "queries features"],
     k: Float[Array, "keys features"],

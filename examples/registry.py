@@ -106,13 +106,7 @@ ALL = (
         frozenset({CHECKPOINT}),
     ),
     Example(
-        "flash_attention causal",
-        partial(flash_attention, causal=True, block=3),
-        (of(2, 6, 2, 4), of(2, 7, 2, 4), of(2, 7, 2, 4)),
-        frozenset({CHECKPOINT}),
-    ),
-    Example(
-        "flash_attention bfloat16",
+        "flash_attention causal bfloat16",
         partial(flash_attention, causal=True, block=3),
         (of(2, 6, 2, 4, dtype=BF16),) * 3,
         frozenset({CHECKPOINT}),
