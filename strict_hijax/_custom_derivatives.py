@@ -157,7 +157,8 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
             self._options = options
             if existing is not None:
                 self.__dict__.update(existing)
-                self._defined()
+                if _all_rules(self):
+                    self._defined()
 
         def __call__(self, *args, **kwargs):
             if self._handed is None:
@@ -254,7 +255,8 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
     def _defined(self) -> None:
         self._forget()
         options = self._options
-        findings = [f for rules in _all_rules(self) for f in definition_findings(rules)]
+        given = _all_rules(self) or [FunctionRules(self.fun, self.nondiff_argnums)]
+        findings = [f for rules in given for f in definition_findings(rules)]
         raise_findings(findings, options.ignored)
         self._hand_over()
         for rules in _all_rules(self):

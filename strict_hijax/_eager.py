@@ -22,6 +22,7 @@ from ._errors import Finding, StrictHijaxError
 from ._forward_results import OutputTypes, forward_findings
 from ._function_rules import FunctionRules, Inputs
 from ._report import RuleReport, bytes_of, describe_all
+from ._signatures import only_raises
 from ._types import cotangent_type, has_no_tangent
 
 _jax.hide_from_tracebacks(__file__)
@@ -76,6 +77,11 @@ def examine(
     return seen
 
 
+def _declines(*rules: Any) -> bool:
+    """Whether a rule can only raise: it declines, with any signature."""
+    return any(rule is not None and only_raises(rule) for rule in rules)
+
+
 def _has_tangent(aval: Any) -> bool:
     expected = cotangent_type(aval)
     return expected is None or not has_no_tangent(expected)
@@ -107,6 +113,8 @@ class _Tracing:
 
     def fwd(self) -> bool:
         """Trace fwd (and rem after it), and keep what bwd will be given."""
+        if _declines(self.rules.fwd, self.rules.rem):
+            return False
         kept: list[_Residuals] = []
 
         def fwd(*leaves: Any) -> list[Any]:
@@ -143,7 +151,7 @@ class _Tracing:
 
     def bwd(self) -> None:
         residuals, outputs = self.residuals, self.seen.outputs
-        if residuals is None or outputs is None:
+        if residuals is None or outputs is None or _declines(self.rules.bwd):
             return
         ct_types = [cotangent_type(aval) for aval in outputs.avals]
         if None in ct_types:
