@@ -1,0 +1,251 @@
+"""The metaclass of `StrictHiPrim`: a class is checked when it is defined.
+
+It keeps what is known of a class on the class: `_facts`, `_ignored`, and what the
+class's instances share. That is set before the class's `__init_subclass__` hooks run
+(see `_Setup`), since a hook may already make and use an instance.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import difflib
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from . import _jax
+from ._checked import Twin
+from ._construction import (
+    construction_findings,
+    effects_finding,
+    is_well_formed,
+    no_init_finding,
+    shape_findings,
+)
+from ._definition import ClassFacts, definition_findings, facts_of
+from ._errors import Finding, Location, parse_codes, raise_findings
+from ._rules import RULES, TRANSFORMS
+
+_jax.hide_from_tracebacks(__file__)
+
+_DEFAULT_SUPPORTS = frozenset({"grad"})
+_NO_USERS_CODE = (__name__.partition(".")[0], "abc", "types", "dataclasses", "typing")
+
+
+class StrictMeta(abc.ABCMeta):
+    """Validates each subclass of `StrictHiPrim` when it is defined."""
+
+    _facts: ClassFacts
+    _ignored: frozenset[str]
+    _twin_class: type | None
+    _shapes_seen: set[tuple[int, bool]]
+    _examples_pending: bool
+
+    def __new__(
+        mcs,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        /,
+        *,
+        supports: Iterable[str] | None = None,
+        abstract: bool = False,
+        ignore: Iterable[str] = (),
+        **kwargs: Any,
+    ) -> StrictMeta:
+        location, module = _class_statement(name, bases)
+        namespace = {"__module__": module, **namespace}
+        setup = namespace.get("_setup")
+        if not isinstance(setup, _Setup):  # it is, where dataclass makes a class again
+            subject = _qualified_name(namespace, name)
+            strict = [base for base in bases if isinstance(base, StrictMeta)]
+            setup = _Setup(
+                _promises(subject, supports, [base._facts.supports for base in strict]),
+                _is_abstract(subject, abstract),
+                parse_codes(ignore, f"{subject}, ignore=").union(
+                    *(base._ignored for base in strict)
+                ),
+                location,
+            )
+        namespace["_setup"] = setup
+        cls = super().__new__(mcs, name, bases, namespace, **kwargs)
+        if getattr(cls, "__abstractmethods__", ()):
+            cls._facts = dataclasses.replace(cls._facts, abstract=True)
+        return cls
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: Any, /, **_: Any):
+        super().__init__(name, bases, namespace)
+        if _is_root(cls):
+            return
+        raise_findings(definition_findings(cls._facts), cls._ignored)
+        if not cls._facts.abstract and hasattr(cls, "examples"):
+            from ._check import check_examples_at_definition
+
+            cls._examples_pending = not check_examples_at_definition(cls)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        prim: Any = super().__call__(*args, **kwargs)
+        if isinstance(prim, cls):  # else its `__new__` gave something of its own
+            type(prim)._check_instance(prim)
+        return prim
+
+    def _check_instance(cls, prim: Any) -> None:
+        if not hasattr(prim, "in_tree"):
+            raise_findings([no_init_finding(cls._facts)], cls._ignored)
+        elif not is_well_formed(prim):
+            raise_findings(construction_findings(cls._facts, prim), cls._ignored)
+        else:
+            cls._check_declaration(prim)
+        if cls._examples_pending:
+            from ._check import check_examples_at_first_use
+
+            check_examples_at_first_use(cls)
+
+    def _check_declaration(cls, prim: Any) -> None:
+        """Check what a well-formed instance declares against its class."""
+        shape = len(prim.in_avals), bool(prim.out_avals_flat)
+        if shape not in cls._shapes_seen:
+            raise_findings(shape_findings(cls._facts, prim), cls._ignored)
+            cls._shapes_seen.add(shape)
+        if prim.effects and (wrong := effects_finding(cls._facts, prim)) is not None:
+            raise_findings([wrong], cls._ignored)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in RULES:  # a rule that is patched later is the one to check
+            cls._read_again()
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        if name in RULES:
+            cls._read_again()
+
+    def _read_again(cls) -> None:
+        old = cls._facts
+        cls._facts = _facts(cls, old.supports, old.abstract, old.location)
+        cls._shapes_seen = set()
+        cls._twin_class = None
+        for subclass in cls.__subclasses__():
+            subclass._read_again()
+
+    def __subclasses__(cls) -> list[Any]:
+        found: list[Any] = super().__subclasses__()
+        return [subclass for subclass in found if not issubclass(subclass, Twin)]
+
+
+class _Setup:
+    """Gives a new class its attributes, before `__init_subclass__` hears of it.
+
+    It stands in the class body: Python calls `__set_name__` first. It stays there, so
+    that a class which is made again from its own body keeps its keywords.
+    """
+
+    def __init__(
+        self,
+        supports: frozenset[str],
+        abstract: bool,
+        ignored: frozenset[str],
+        location: Location | None,
+    ) -> None:
+        self.supports = supports
+        self.abstract = abstract
+        self.ignored = ignored
+        self.location = location
+
+    def __set_name__(self, cls: StrictMeta, name: str) -> None:
+        cls._ignored = self.ignored
+        cls._twin_class = None
+        cls._shapes_seen = set()
+        cls._examples_pending = False
+        cls._facts = _facts(cls, self.supports, self.abstract, self.location)
+
+
+def _facts(
+    cls: type, supports: frozenset[str], abstract: bool, location: Location | None
+) -> ClassFacts:
+    """What is known of a strict class; what stands in `HiPrim` and ours is not its."""
+    roots = {base for base in cls.__mro__ if _is_root(base)}
+    return facts_of(cls, supports, abstract, location, _FOUNDATION | roots)
+
+
+_FOUNDATION = frozenset(_jax.HiPrim.__mro__)
+
+
+def _is_root(cls: type) -> bool:
+    """Whether a class is `StrictHiPrim` itself."""
+    strict = isinstance(cls, StrictMeta)
+    return strict and not any(isinstance(base, StrictMeta) for base in cls.__bases__)
+
+
+# --- what a class statement says ------------------------------------------------------
+
+
+def _class_statement(
+    name: str, bases: tuple[type, ...]
+) -> tuple[Location | None, str]:
+    """Where the class statement that is being executed stands, and in which module."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None:
+        module: str = frame.f_globals.get("__name__", "")
+        metaclass = frame.f_code.co_name == "__new__"  # one that derives from ours
+        if module.partition(".")[0] not in _NO_USERS_CODE and not metaclass:
+            break
+        frame = frame.f_back
+    listed = ", ".join(getattr(base, "__name__", str(base)) for base in bases)
+    text = f"class {name}({listed})"
+    return (
+        Location(frame.f_code.co_filename, frame.f_lineno, text),
+        frame.f_globals.get("__name__", "__main__"),
+    )
+
+
+def _qualified_name(namespace: dict[str, Any], name: str) -> str:
+    """The same as `qualified_name`, before there is a class."""
+    module, name = namespace["__module__"], namespace.get("__qualname__", name)
+    return name if module in ("__main__", "builtins") else f"{module}.{name}"
+
+
+def _promises(
+    subject: str, supports: object, inherited: Sequence[frozenset[str]]
+) -> frozenset[str]:
+    """What a class promises: what it says, or else what its bases do."""
+    if supports is None:
+        return frozenset[str]().union(*inherited) if inherited else _DEFAULT_SUPPORTS
+    if isinstance(supports, str | bytes) or not isinstance(supports, Iterable):
+        raise _wrong_supports(subject, supports, "is no tuple of names").error()
+    names: list[object] = list(supports)
+    for name in names:
+        if not isinstance(name, str) or name not in TRANSFORMS:
+            raise _wrong_supports(subject, name, "names no transform").error()
+    return frozenset(map(str, names))
+
+
+def _wrong_supports(subject: str, value: object, what: str) -> Finding:
+    near = difflib.get_close_matches(str(value), TRANSFORMS, n=1, cutoff=0.3)
+    return Finding(
+        code="SH117",
+        subject=subject,
+        headline=f"`{subject}`: {value!r:.60} in supports= {what}"
+        + (f"; did you mean {near[0]!r}?" if near else "."),
+        path="supports",
+        expected=f"a tuple with any of: {', '.join(TRANSFORMS)}",
+        got=f"{value!r:.60}",
+        remedies=(f'supports=("{near[0] if near else "grad"}",)',),
+    )
+
+
+def _is_abstract(subject: str, abstract: object) -> bool:
+    if isinstance(abstract, bool):
+        return abstract
+    raise Finding(
+        code="SH117",
+        subject=subject,
+        headline=f"`{subject}`: abstract={abstract!r:.60} is no bool.",
+        path="abstract",
+        expected="True or False",
+        got=f"{abstract!r:.60}",
+        remedies=("abstract=True",),
+    ).error()
