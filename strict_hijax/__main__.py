@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Sequence
 
-from ._codes import CODES
+from ._codes import CODES, nearest_code
 from ._pages import page_of
 
 
@@ -37,8 +36,8 @@ def _explain(codes: Sequence[str]) -> int:
     for given in codes:
         code = given.strip().upper()
         if code not in CODES:
-            near = difflib.get_close_matches(code, CODES, n=1, cutoff=0.4)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = nearest_code(code)
+            hint = f"; did you mean {near}?" if near else "."
             print(
                 f"{given!r} is no code of strict_hijax{hint} "
                 "All of them: python -m strict_hijax explain --all",

@@ -8,16 +8,26 @@ construction and call, 3xx what a rule of a primitive returns, 4xx custom_vjp,
 from __future__ import annotations
 
 import dataclasses
+import difflib
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Code:
-    """One fault: its stable name, its title, the class of its error, and its page."""
+    """One fault: its stable name, its title, and the class of its error."""
 
     name: str
     title: str
     error: str
-    page: str = ""
+
+    @property
+    def is_advice(self) -> bool:
+        """Whether it stands in reports only, and is never raised."""
+        return self.name.startswith("SH9")
+
+    @property
+    def can_be_ignored(self) -> bool:
+        """Whether `ignore=` turns it off; not so a wrong use of the tool itself."""
+        return self.error not in ("UsageError", "NoRulesError")
 
 
 _ROWS: tuple[Code, ...] = (
@@ -110,3 +120,16 @@ _ROWS: tuple[Code, ...] = (
 )
 
 CODES: dict[str, Code] = {row.name: row for row in _ROWS}
+
+
+def nearest_code(given: str) -> str | None:
+    """The code that was meant by one that does not exist, if one is near."""
+    digits = "".join(filter(str.isalnum, given.upper())).removeprefix("SH")
+    wanted = "SH" + digits.replace("O", "0").replace("I", "1")
+
+    def likeness(code: str) -> tuple[int, float]:
+        in_place = sum(a == b for a, b in zip(wanted, code, strict=False))
+        return in_place, difflib.SequenceMatcher(None, wanted, code).ratio()
+
+    best = max(CODES, key=likeness)
+    return best if likeness(best)[1] >= 0.6 else None

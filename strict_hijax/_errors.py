@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
-import difflib
 import functools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from typing import Any
 
 from jax.errors import UnexpectedTracerError
 
-from ._codes import CODES
+from ._codes import CODES, nearest_code
 
 IGNORE_VARIABLE = "STRICT_HIJAX_IGNORE"
 
@@ -95,7 +94,7 @@ class Finding:
             facts.append(f"got:      {self.got}")
         yield from _block(facts)
         if self.jax_says is not None:  # word for word, also where it has several lines
-            yield from ("", f"  {self.jax_says}")
+            yield from ("", f"  JAX says: {self.jax_says}")
         if len(self.remedies) == 1:
             yield from _block(["To mend it:", f"  {self.remedies[0]}"])
         elif self.remedies:
@@ -306,8 +305,8 @@ def parse_codes(codes: object, where: str) -> frozenset[str]:
 
 
 def _unknown_code(code: object, where: str) -> StrictHijaxError:
-    near = difflib.get_close_matches(str(code).strip().upper(), CODES, n=1, cutoff=0.4)
-    did_you_mean = f"; did you mean {near[0]}?" if near else ""
+    near = nearest_code(str(code))
+    did_you_mean = f"; did you mean {near}?" if near else "."
     return Finding(
         code="SH120",
         subject=where,
@@ -316,7 +315,7 @@ def _unknown_code(code: object, where: str) -> StrictHijaxError:
         got=repr(code),
         expected="codes such as 'SH311'; all of them: python -m strict_hijax "
         "explain --all",
-        remedies=(f"{near[0]}   # {CODES[near[0]].title}",) if near else (),
+        remedies=(f"{near}   # {CODES[near].title}",) if near else (),
     ).error()
 
 
@@ -373,3 +372,6 @@ def raise_findings(
     """Raise what is left of the findings, as one exception; return if nothing is."""
     if left := without_ignored(findings, ignored):
         raise error_for(left) from None
+
+
+codes_of_environment()  # an unknown code there fails the import

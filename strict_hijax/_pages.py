@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 
-from ._codes import CODES
+from ._codes import CODES, Code
 
 _HEADING = "## "
 
@@ -34,9 +34,18 @@ def page_of(code: str) -> str:
     row = CODES[code]
     title = f"{row.name}: {row.title}"
     body = pages().get(code, "")
-    off = (
-        f'Raised as `{row.error}`. To turn it off: `ignore=("{code}",)` on the class '
-        f'or function, `with strict_hijax.ignore("{code}")` around a block, or '
-        f"STRICT_HIJAX_IGNORE={code} for the process."
+    return f"{title}\n{'=' * len(title)}\n\n{body}\n\n{_how_it_shows(row)}\n"
+
+
+def _how_it_shows(row: Code) -> str:
+    """How a user meets the code, and how to turn it off."""
+    if row.is_advice:
+        return "Advice: it stands in the reports of `check`, and is never raised."
+    raised = f"Raised as `{row.error}`."
+    if not row.can_be_ignored:
+        return f"{raised} It cannot be turned off."
+    return (
+        f'{raised} To turn it off: `ignore=("{row.name}",)` on the class or function,\n'
+        f'`with strict_hijax.ignore("{row.name}"):` around a block, or '
+        f"STRICT_HIJAX_IGNORE={row.name}\nfor the process."
     )
-    return f"{title}\n{'=' * len(title)}\n\n{body}\n\n{off}\n"
