@@ -96,10 +96,10 @@ def _how_types_differ(
     path: str, expected: Any, got: Any
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The code for two types, why it matters, and what to write."""
-    shapes = [getattr(aval, "shape", None) for aval in (expected, got)]
-    dtypes = [getattr(aval, "dtype", None) for aval in (expected, got)]
-    if None in shapes or None in dtypes:
+    avals = (expected, got)
+    if not all(hasattr(a, "shape") and hasattr(a, "dtype") for a in avals):
         return "SH418", (), (f"return a cotangent of type {describe(expected)}",)
+    shapes, dtypes = [a.shape for a in avals], [a.dtype for a in avals]
     if shapes[0] != shapes[1]:
         if len(shapes[1]) > len(shapes[0]):
             remedy = f"{path}_ct.sum(axis=...)   # over the axes that were broadcast"

@@ -7,6 +7,7 @@ implementation and another where `jax_custom_vjp3` is on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from jax import tree_util
@@ -120,9 +121,15 @@ def bwd_structure(rules: FunctionRules, got: Any, treedef: Any) -> str:
         "Custom VJP bwd rule must produce an output with the same container (pytree) "
         "structure as the args tuple of the primal function, and in particular must "
         "produce a tuple of length equal to the number of arguments to the primal "
-        f"function, but got bwd output structure {tree_util.tree_structure(got)} for "
+        f"function, but got bwd output structure {_structure(got)} for "
         f"primal input structure {treedef}."
     )
+
+
+def _structure(value: Any) -> Any:
+    if isinstance(value, Iterator):  # JAX warns of these, and takes them as leaves
+        value = 0
+    return tree_util.tree_structure(value)
 
 
 def bwd_type(

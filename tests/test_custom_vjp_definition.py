@@ -14,7 +14,6 @@ from strict_hijax import (
     UsageError,
     checked_custom_vjp,
 )
-
 from tests.custom_vjp_cases import error_of
 
 HAS_ACCUMS = hasattr(jax.custom_vjp, "defvjp_with_accums")
