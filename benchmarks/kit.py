@@ -36,6 +36,8 @@ STRICT = Kit("strict", StrictHiPrim, checked_custom_vjp)
 PLAIN = Kit("plain", HiPrim, jax.custom_vjp)
 TWINS = (STRICT, PLAIN)
 
+LINES = 1000  # more than a module of benchmarks has
+
 
 def fresh[**P, R](factory: Callable[P, R], serial: int) -> Callable[P, R]:
     """A copy of `factory` whose code objects, inner ones too, equal no other copy's.
@@ -44,7 +46,7 @@ def fresh[**P, R](factory: Callable[P, R], serial: int) -> Callable[P, R]:
     known for the copy, so each sample of a measurement does the whole work.
     """
     return types.FunctionType(
-        _renumbered(factory.__code__, 100_000 * (serial + 1)),
+        _renumbered(factory.__code__, LINES * (serial + 1)),
         factory.__globals__,
         factory.__name__,
         factory.__defaults__,
