@@ -9,7 +9,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax.experimental.hijax import HiPrim
 
 from strict_hijax import StrictHijaxError, StrictHiPrim
 
@@ -24,7 +26,8 @@ def init(in_avals: Any, out_aval: Any = None, **params: Any) -> Callable[..., No
         self.in_avals = in_avals
         self.out_aval = in_avals[0] if out_aval is None else out_aval
         self.params = params
-        StrictHiPrim.__init__(self)
+        base = StrictHiPrim if isinstance(self, StrictHiPrim) else HiPrim
+        base.__init__(self)
 
     return __init__
 
@@ -60,6 +63,43 @@ def sine(name: str = "Sine", bases: Any = (StrictHiPrim,), **body: Any) -> Any:
         rules["examples"] = classmethod(lambda cls: [cls()])
     members = {k: v for k, v in (rules | body).items() if v is not None}
     return types.new_class(name, bases, keywords, lambda ns: ns.update(members))
+
+
+# --- the same with HiPrim -------------------------------------------------------------
+
+type Make = Callable[[Any], Any]
+
+
+def both(make: Make, run: Callable[[Any], Any]) -> Any:
+    """What a strict class gives, once it is seen to be what the plain one gives."""
+    strict, plain = run(make(StrictHiPrim)), run(make(HiPrim))
+    jax.tree.map(np.testing.assert_array_equal, strict, plain)
+    return strict
+
+
+def unary(base: Any, **body: Any) -> Any:
+    """The sine, derived from this class, with some rules replaced."""
+    rules = {
+        "__init__": init((AVAL,)),
+        "expand": lambda self, x: jnp.sin(x),
+        "vjp_fwd": lambda self, nz, x: (self(x), x),
+    }
+    if not body.keys() & {"vjp_bwd_retval", "vjp_bwd_retval_logs"}:
+        rules["vjp_bwd"] = lambda self, x, g, a: a.accum(g * jnp.cos(x))
+    return type(base)("Sine", (base,), rules | body)
+
+
+def binary(base: Any, **body: Any) -> Any:
+    """The product of two arrays, derived from this class, without a backward."""
+    rules = {
+        "__init__": init((AVAL, AVAL)),
+        "expand": lambda self, x, y: x * y,
+        "vjp_fwd": lambda self, nz, x, y: (self(x, y), (x, y)),
+    }
+    return type(base)("Product", (base,), rules | body)
+
+
+# --- faults ---------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
