@@ -1,34 +1,39 @@
-"""Checks on an instance and on a call: `in_avals`, `out_aval`, `params`, arguments."""
+"""Checks on an instance: `in_avals`, `out_aval`, `params`, `effects`."""
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jax
 from jax import tree_util
 
 from . import _jax
 from ._definition import ClassFacts
-from ._definition.values import wrong_effects
+from ._definition.signatures import a
+from ._definition.values import eq_without_hash, wrong_effects
 from ._errors import Finding
 from ._rules import RULES
-from ._signatures import arity_of, certain_returns, only_raises
+from ._signatures import Arity, arity_of, certain_returns, only_raises
 from ._types import (
-    describe_pair,
     describe_value,
-    paths_of,
-    same_type,
-    structure_mismatch,
     type_of,
-    types_are,
 )
 
-_RESERVED = frozenset(name for name in dir(_jax.HiPrim) if not name.startswith("__"))
-_RESERVED |= {"in_avals", "out_aval", "params", "in_tree", "out_tree"}
-_RESERVED |= {"in_avals_flat", "out_avals_flat"}
+_DECLARED = ("in_avals", "out_aval", "params")
+_SET_BY_JAX = ("in_tree", "out_tree", "in_avals_flat", "out_avals_flat")
 _ALLOWED = frozenset({"effects", "skip_linearization_on_zero_tangents"})
-HIDING = _RESERVED - _ALLOWED
+HIDING = frozenset(
+    name
+    for name in (*dir(_jax.HiPrim), *_DECLARED, *_SET_BY_JAX)
+    if not name.startswith("__") and name not in _ALLOWED
+)
 """Names that a parameter must not have: JAX copies parameters onto the instance."""
+
+_HOLD_NO_TRACER = frozenset(
+    {int, float, bool, str, bytes, complex, type(None), types.FunctionType}
+)
 
 
 def is_well_formed(prim: Any) -> bool:
@@ -36,8 +41,13 @@ def is_well_formed(prim: Any) -> bool:
     params = prim.params
     try:
         hash(tuple(params.values()))
-    except (TypeError, AttributeError, NotImplementedError):
+    except Exception:  # a value may refuse in any way it likes
         return False
+    for key, value in params.items():
+        if type(key) is not str:
+            return False
+        if type(value) not in _HOLD_NO_TRACER and _tracer_in(value) is not None:
+            return False
     return (
         type(prim.in_avals) is tuple
         and all(isinstance(aval, _jax.AbstractValue) for aval in prim.in_avals_flat)
@@ -53,9 +63,7 @@ def early_init_finding(facts: ClassFacts, missing: str) -> Finding:
         f"calls `super().__init__()` before it sets `self.{missing}`.",
         path=missing,
         jax_says=f"subclass __init__ should set `self.{missing}`",
-        remedies=(
-            f"set `self.{missing}` first, and call `super().__init__()` last in __init__",
-        ),
+        remedies=(f"self.{missing} = ...   # above super().__init__()",),
     )
 
 
@@ -73,20 +81,24 @@ def construction_findings(facts: ClassFacts, prim: Any) -> list[Finding]:
     return [
         *_in_avals_is_tuple(facts, prim),
         *_leaves_are_types(facts, prim),
-        *_params(facts, prim.params),
+        *_params(facts, prim),
     ]
 
 
 def _in_avals_is_tuple(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
     in_avals = prim.in_avals
-    if not isinstance(in_avals, tuple) or type(in_avals) is not tuple:
+    if type(in_avals) is not tuple:  # JAX takes a namedtuple for another structure
         yield facts.finding(
             "SH203",
             "has `in_avals` that are no tuple.",
             path="in_avals",
             expected="a tuple with the type of each input: (jax.typeof(x),)",
             got=describe_value(in_avals),
-            remedies=("self.in_avals = (x_aval,)   # note the comma for a lone input",),
+            remedies=(
+                "self.in_avals = tuple(in_avals)"
+                if isinstance(in_avals, list | tuple)
+                else "self.in_avals = (x_aval,)   # with a comma, for a lone input",
+            ),
         )
 
 
@@ -97,23 +109,30 @@ def _leaves_are_types(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
             if isinstance(leaf, _jax.AbstractValue):
                 continue
             path = attribute + _jax.keystr(keypath)
-            is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-            kind = "a spec" if type(leaf).__name__ == "ShapeDtypeStruct" else "a value"
+            is_spec = isinstance(leaf, jax.ShapeDtypeStruct)
+            has_type = type_of(leaf) is not None
+            kind = "a spec" if is_spec else "a value" if has_type else "something else"
+            declared = (
+                "(jax.typeof(x),)" if attribute == "in_avals" else "jax.typeof(x)"
+            )
+            shaped = "jax.experimental.hijax.ShapedArray(x.shape, x.dtype)"
             yield facts.finding(
                 "SH204",
-                f"has {kind if is_array else 'something else'} in place of a type at "
-                f"`{path}`.",
+                f"has {kind} in place of a type at `{path}`.",
                 path=path,
                 expected="a JAX type, such as jax.typeof(x) gives",
-                got=f"{type(leaf).__name__} {describe_value(leaf)}",
+                got=f"ShapeDtypeStruct {leaf.dtype}{list(leaf.shape)}"
+                if is_spec
+                else describe_value(leaf),
                 remedies=(
-                    f"self.{attribute} = ... jax.typeof(x) ...   # or, from a shape:",
-                    "jax.core.ShapedArray(shape, dtype)",
+                    f"self.{attribute} = {declared}",
+                    f"{shaped}   # from a spec, or any shape and dtype",
                 ),
             )
 
 
-def _params(facts: ClassFacts, params: Any) -> Iterator[Finding]:
+def _params(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
+    params: Any = prim.params
     if not isinstance(params, Mapping):
         yield facts.finding(
             "SH205",
@@ -132,7 +151,7 @@ def _params(facts: ClassFacts, params: Any) -> Iterator[Finding]:
                 path=f"params[{key!r}]",
                 expected="names: JAX sets each parameter as an attribute",
                 got=f"a key of type {type(key).__name__}",
-                remedies=(f"self.params = dict(name_{key}=...)",),
+                remedies=(f"self.params = {{'{_as_name(key)}': ...}}",),
             )
         elif key in HIDING:
             what = "rule" if key in RULES else "attribute"
@@ -143,28 +162,28 @@ def _params(facts: ClassFacts, params: Any) -> Iterator[Finding]:
                 path=f"params[{key!r}]",
                 remedies=(f"self.params = dict({key}_=...)   # another name",),
             )
-        yield from _hashable(facts, key, value)
+        yield from _hashable(facts, prim, key, value)
 
 
-def _hashable(facts: ClassFacts, key: object, value: Any) -> Iterator[Finding]:
+def _hashable(
+    facts: ClassFacts, prim: Any, key: object, value: Any
+) -> Iterator[Finding]:
     path = f"params[{key!r}]"
-    leaves = tree_util.tree_leaves(value)
-    if any(isinstance(leaf, _jax.Tracer) for leaf in leaves):
+    tracer = _tracer_in(value)
+    if tracer is not None:
         yield facts.finding(
             "SH207",
             f"has a tracer among its parameters, at `{path}`: a traced value is an "
             "input, and as a parameter it gets no gradient and outlives its trace.",
             path=path,
             expected="a static value",
-            got=f"a tracer of type {describe_value(leaves[0])}",
-            remedies=(
-                "pass it as an input: add its type to `in_avals` and to the rules",
-            ),
+            got=f"a tracer of type {describe_value(tracer)}",
+            remedies=_as_input(facts, prim, key),
         )
         return
     try:
         hash(value)
-    except (TypeError, NotImplementedError):
+    except Exception:  # a value may refuse in any way it likes
         yield facts.finding(
             "SH206",
             f"has a parameter that cannot be hashed, at `{path}`.",
@@ -172,11 +191,13 @@ def _hashable(facts: ClassFacts, key: object, value: Any) -> Iterator[Finding]:
             expected="a static value that can be hashed: a number, string, tuple, "
             "frozenset, function or frozen dataclass",
             got=describe_value(value),
-            remedies=_hashable_instead(key, value),
+            remedies=_hashable_instead(facts, prim, key, value),
         )
 
 
-def _hashable_instead(key: object, value: Any) -> tuple[str, ...]:
+def _hashable_instead(
+    facts: ClassFacts, prim: Any, key: object, value: Any
+) -> tuple[str, ...]:
     if isinstance(value, list):
         return (f"self.params = dict({key}=tuple({key}))",)
     if isinstance(value, dict):
@@ -184,13 +205,42 @@ def _hashable_instead(key: object, value: Any) -> tuple[str, ...]:
     if isinstance(value, set):
         return (f"self.params = dict({key}=frozenset({key}))",)
     if hasattr(value, "dtype"):
-        return ("pass the array as an input: add its type to `in_avals`",)
-    return ("give its class a `__hash__`, or make it a frozen dataclass",)
+        return _as_input(facts, prim, key)
+    name = type(value).__name__
+    return (f"@dataclasses.dataclass(frozen=True)   # above class {name}",)
+
+
+def _as_input(facts: ClassFacts, prim: Any, key: object) -> tuple[str, ...]:
+    """How a parameter becomes an input."""
+    names = (*input_names(facts, len(prim.in_avals), "x{}"), str(key))
+    types = ", ".join(f"jax.typeof({name})" for name in names)
+    return (
+        f"self.in_avals = ({types})   # an input, and no parameter",
+        f"{RULES['expand'].template(names)}   # and so in the other rules",
+    )
+
+
+def _tracer_in(value: Any) -> Any | None:
+    """A tracer among the leaves of a value, if there is one."""
+    try:
+        leaves = tree_util.tree_leaves(value)
+    except Exception:  # a dict whose keys cannot be sorted
+        return None
+    return next((leaf for leaf in leaves if isinstance(leaf, _jax.Tracer)), None)
+
+
+def _as_name(key: object) -> str:
+    text = "".join(c if c.isalnum() else "_" for c in str(key))
+    return text if text.isidentifier() else f"name_{text}"
 
 
 def shape_findings(facts: ClassFacts, prim: Any) -> list[Finding]:
     """What an instance's declared types say about the rules of its class."""
-    return [*_inputs_against_rules(facts, prim), *_returns_nothing(facts, prim)]
+    return [
+        *_inputs_against_rules(facts, prim),
+        *_returns_nothing(facts, prim),
+        *eq_without_hash(facts),  # again, since a decorator may have added `__eq__`
+    ]
 
 
 def _inputs_against_rules(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
@@ -203,32 +253,40 @@ def _inputs_against_rules(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
         leading = len(rule.leading)
         if any(arity.takes(leading + n + e) for e in extra):
             continue
-        inputs = (
-            facts.inputs if len(facts.inputs) == n else tuple(f"x{i}" for i in range(n))
-        )
+        inputs = input_names(facts, n, "x{}")
         yield facts.finding(
             "SH209",
-            f"declares {n} input{'' if n == 1 else 's'}, but its `{name}` takes "
-            f"{arity} argument(s): {leading} and one for each input.",
+            f"declares {n or 'no'} input{'' if n == 1 else 's'} in `in_avals`, but its "
+            f"`{name}` takes {_inputs_taken(arity, leading)}.",
             rule=name,
             location=facts.where(name),
-            expected=rule.template(inputs),
-            got=f"in_avals of {n}; {name}({', '.join(('self', *arity.names))})",
+            expected=rule.template(inputs).removeprefix("def ").removesuffix(": ..."),
+            got=f"{name}{arity.written}",
             remedies=(
                 rule.template(inputs),
-                "an input that is several arrays is one tree in `in_avals`: ((a, b),)",
+                "self.in_avals = ((a_aval, b_aval),)   # one input, of several arrays",
             ),
         )
+
+
+def _inputs_taken(arity: Arity, leading: int) -> str:
+    least = max(arity.least - leading, 0)
+    if arity.most is None:
+        return f"at least {least}"
+    most = arity.most - leading
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _returns_nothing(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
     if not prim.out_avals_flat:
         return
     for name in ("expand", "linearized"):
-        if certain_returns(facts.rules.get(name)) == {"None"}:
+        returns = certain_returns(facts.rules.get(name))
+        if returns and returns <= {"None"}:
             yield facts.finding(
                 "SH115",
-                f"has a `{name}` that returns nothing, though it declares an output.",
+                f"has {a(name)} `{name}` that returns nothing, though it declares an "
+                "output.",
                 rule=name,
                 location=facts.where(name),
                 expected=RULES[name].returns,
@@ -252,83 +310,7 @@ def effects_finding(facts: ClassFacts, prim: Any) -> Finding | None:
     )
 
 
-# --- a call ---------------------------------------------------------------------------
-
-
-def call_fits(prim: Any, args: tuple[Any, ...]) -> bool:
-    """Whether arguments have the declared structure and types; the quick answer."""
-    leaves, treedef = _jax.tracing_registry.flatten(args)
-    return treedef == prim.in_tree and types_are(leaves, prim.in_avals_flat)
-
-
-def call_findings(facts: ClassFacts, prim: Any, args: tuple[Any, ...]) -> list[Finding]:
-    """What is wrong with the arguments of a call."""
-    n = len(prim.in_avals)
-    names = _input_names(facts, n)
-    if len(args) != n:
-        return [
-            facts.finding(
-                "SH210",
-                f"is called with {len(args)} argument{'' if len(args) == 1 else 's'}, "
-                f"but declares {n}.",
-                expected=f"({', '.join(names)})",
-                got=f"({', '.join(map(describe_value, args))})",
-                remedies=(f"{facts.cls.__name__}(...)({', '.join(names)})",),
-            )
-        ]
-    mismatch = structure_mismatch(prim.in_tree, args)
-    if mismatch is not None:
-        path = _named(mismatch.path, names)
-        return [
-            facts.finding(
-                "SH210",
-                f"is called with an argument of another structure than it declares, at "
-                f"`{path}`.",
-                path=path,
-                expected=mismatch.expected,
-                got=mismatch.got,
-                remedies=(
-                    "build `in_avals` from the arguments: "
-                    "jax.tree.map(jax.typeof, args)",
-                ),
-            )
-        ]
-    return list(_types_of_call(facts, prim, args, names))
-
-
-def _types_of_call(
-    facts: ClassFacts, prim: Any, args: tuple[Any, ...], names: tuple[str, ...]
-) -> Iterator[Finding]:
-    leaves = _jax.tracing_registry.flatten(args)[0]
-    paths = paths_of(prim.in_tree, names)
-    for leaf, declared, path in zip(leaves, prim.in_avals_flat, paths, strict=True):
-        aval = type_of(leaf)
-        if aval is not None and same_type(aval, declared):
-            continue
-        if aval is None:
-            expected, got = describe_value(declared), describe_value(leaf)
-        else:
-            expected, got = describe_pair(declared, aval)
-        yield facts.finding(
-            "SH211",
-            f"is called with `{path}` of another type than it declares in `in_avals`.",
-            path=path,
-            expected=expected,
-            got=got,
-            jax_says=f"input type mismatch for {facts.cls.__name__}",
-            remedies=(
-                f"construct it from the arguments: in_avals = (jax.typeof({names[0]}), ...)",
-                f"convert the argument: {path}.astype(...)",
-            ),
-        )
-
-
-def _input_names(facts: ClassFacts, n: int) -> tuple[str, ...]:
+def input_names(facts: ClassFacts, n: int, other: str = "args[{}]") -> tuple[str, ...]:
+    """Names of the inputs, where the rules show as many; else `other` with numbers."""
     names = facts.inputs
-    return names if len(names) == n else tuple(f"args[{i}]" for i in range(n))
-
-
-def _named(path: str, names: tuple[str, ...]) -> str:
-    """A key path into the tuple of arguments, by the argument's name."""
-    index, _, rest = path.removeprefix("[").partition("]")
-    return names[int(index)] + rest if index.isdigit() else path
+    return names if len(names) == n else tuple(other.format(i) for i in range(n))

@@ -56,7 +56,8 @@ class StrictMeta(abc.ABCMeta):
         ignore: Iterable[str] = (),
         **kwargs: Any,
     ) -> StrictMeta:
-        location, module = _class_statement(name, bases)
+        said = {"supports": supports, "abstract": abstract, "ignore": ignore}
+        location, module = _class_statement(name, bases, said)
         namespace = {"__module__": module, **namespace}
         setup = namespace.get("_setup")
         if not isinstance(setup, _Setup):  # it is, where dataclass makes a class again
@@ -184,8 +185,8 @@ def _is_root(cls: type) -> bool:
 
 
 def _class_statement(
-    name: str, bases: tuple[type, ...]
-) -> tuple[Location | None, str]:
+    name: str, bases: tuple[type, ...], said: dict[str, object]
+) -> tuple[Location, str]:
     """Where the class statement that is being executed stands, and in which module."""
     frame = sys._getframe(2)
     while frame.f_back is not None:
@@ -194,8 +195,10 @@ def _class_statement(
         if module.partition(".")[0] not in _NO_USERS_CODE and not metaclass:
             break
         frame = frame.f_back
-    listed = ", ".join(getattr(base, "__name__", str(base)) for base in bases)
-    text = f"class {name}({listed})"
+    listed = [getattr(base, "__name__", str(base)) for base in bases]
+    defaults = {"supports": None, "abstract": False, "ignore": ()}
+    listed += [f"{k}={v!r:.60}" for k, v in said.items() if v is not defaults[k]]
+    text = f"class {name}({', '.join(listed)})"
     return (
         Location(frame.f_code.co_filename, frame.f_lineno, text),
         frame.f_globals.get("__name__", "__main__"),
@@ -229,7 +232,7 @@ def _wrong_supports(subject: str, value: object, what: str) -> Finding:
         code="SH117",
         subject=subject,
         headline=f"`{subject}`: {value!r:.60} in supports= {what}"
-        + (f"; did you mean {near[0]!r}?" if near else "."),
+        + (f"; did you mean {near[0]!r}?" if near and value != near[0] else "."),
         path="supports",
         expected=f"a tuple with any of: {', '.join(TRANSFORMS)}",
         got=f"{value!r:.60}",

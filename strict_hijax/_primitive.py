@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _jax
+from ._calls import call_findings, call_fits
 from ._checked import Twin, make_twin_class, twin_of
-from ._construction import (
-    call_findings,
-    call_fits,
-    construction_findings,
-    early_init_finding,
-)
+from ._construction import construction_findings, early_init_finding
 from ._definition import ClassFacts
 from ._errors import raise_findings
 from ._metaclass import StrictMeta

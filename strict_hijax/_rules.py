@@ -1,4 +1,4 @@
-"""The rules of `HiPrim` as data: how JAX calls them, what needs them, what derives them.
+"""The rules of `HiPrim` as data: their calls, what needs them, what derives them.
 
 Names and signatures are read off the installed `HiPrim`; a row here says only what a
 signature does not. A new rule in a new JAX release is one row.
@@ -191,7 +191,7 @@ _HALVES: dict[Callable[..., Any], tuple[Derivation, str]] = {
 
 
 def derived_half(value: object) -> tuple[Derivation, str] | None:
-    """The derivation that a value of a class body is a half of, and that half's rule."""
+    """The derivation that a value of a class body is a half of, and its rule."""
     try:
         return _HALVES.get(value)  # type: ignore[call-overload]
     except TypeError:  # unhashable

@@ -35,13 +35,26 @@ def is_callable_rule(value: object) -> bool:
 class Arity:
     """How many positional arguments a function can take, after any `self`.
 
-    `most` is None for a function with `*args`.
+    `most` is None for a function with `*args`; `first` is what it calls its self.
     """
 
     least: int
     most: int | None
     required_keywords: tuple[str, ...]
     names: tuple[str, ...]
+    first: str | None
+    _code: types.CodeType
+    _defaults: int
+    _defaulted: frozenset[str]
+
+    @property
+    def written(self) -> str:
+        """The parameters as they stand in the source, with any `self`."""
+        cells = tuple(types.CellType() for _ in self._code.co_freevars)
+        defaults = (_Dots(),) * self._defaults
+        bare = types.FunctionType(self._code, {}, None, defaults, cells)
+        bare.__kwdefaults__ = dict.fromkeys(self._defaulted, _Dots())
+        return str(inspect.signature(bare))
 
     def takes(self, count: int) -> bool:
         """Whether a call with `count` positional arguments binds."""
@@ -56,39 +69,55 @@ class Arity:
 
 
 def arity_of(value: object) -> Arity | None:
-    """The arity of a rule as it stands in a class body, or None if it cannot be seen."""
+    """The arity of a rule in a class body, or None if it cannot be seen."""
     function = function_of(value)
     if function is None:
         return None
-    return _arity(function, bound=not isinstance(value, staticmethod))
+    return _arity_of(function, bound=not isinstance(value, staticmethod))
 
 
 def arity_of_function(function: object) -> Arity | None:
     """The arity of a function that is called as it is; of a method without its self."""
     if isinstance(function, types.MethodType):
         inner = function.__func__
-        return _arity(inner, True) if isinstance(inner, types.FunctionType) else None
+        return _arity_of(inner, True) if isinstance(inner, types.FunctionType) else None
     if isinstance(function, types.FunctionType):
-        return _arity(function, bound=False)
+        return _arity_of(function, bound=False)
     return None
 
 
+def _arity_of(function: types.FunctionType, bound: bool) -> Arity:
+    defaults = len(function.__defaults__ or ())
+    return _arity(
+        function.__code__, defaults, frozenset(function.__kwdefaults__ or ()), bound
+    )
+
+
+# By code, and not by function, which would be kept alive with all that it closes over.
 @functools.lru_cache(maxsize=4096)
-def _arity(function: types.FunctionType, bound: bool) -> Arity:
-    code = function.__code__
+def _arity(
+    code: types.CodeType, defaults: int, defaulted: frozenset[str], bound: bool
+) -> Arity:
     names = code.co_varnames[: code.co_argcount]
     keywords = code.co_varnames[
         code.co_argcount : code.co_argcount + code.co_kwonlyargcount
     ]
-    defaulted = function.__kwdefaults__ or {}
     required = tuple(name for name in keywords if name not in defaulted)
     skip = 1 if bound and names else 0
-    least = max(code.co_argcount - len(function.__defaults__ or ()) - skip, 0)
+    least = max(code.co_argcount - defaults - skip, 0)
     varargs = bool(code.co_flags & inspect.CO_VARARGS)
     most = None if varargs else code.co_argcount - skip
     if bound and not names and not varargs:
         most = -1  # cannot even take self
-    return Arity(least, most, required, names[skip:])
+    first = names[0] if skip else None
+    return Arity(least, most, required, names[skip:], first, code, defaults, defaulted)
+
+
+class _Dots:
+    """Stands for a default value in a printed signature."""
+
+    def __repr__(self) -> str:
+        return "..."
 
 
 def is_generator_or_coroutine(value: object) -> str | None:
@@ -154,23 +183,26 @@ def _certain_returns(code: types.CodeType) -> frozenset[str] | None:
     found: set[str] = set()
     for index, instruction in enumerate(instructions):
         if instruction.opname == "RETURN_CONST":
-            kind = _kind_of_constant(instruction.argval)
-            before = instructions[index - 1] if index else None
+            kind, rest = _kind_of_constant(instruction.argval), instructions[:index]
         elif instruction.opname == "RETURN_VALUE":
-            pushed = instructions[index - 1]
+            kind, rest = (
+                _kind_of_pushed(instructions[index - 1]),
+                instructions[: index - 1],
+            )
             if instruction.is_jump_target:
                 return None
-            if pushed.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
-                kind = _kind_of_constant(pushed.argval)
-            else:
-                kind = _PUSHED.get(pushed.opname)
-            before = instructions[index - 2] if index > 1 else None
         else:
             continue
-        if kind is None or (kind == "None" and _may_not_get_here(before)):
+        if kind is None or (kind == "None" and _ends_in_a_call(rest)):
             return None
         found.add(kind)
     return frozenset(found)
+
+
+def _kind_of_pushed(pushed: dis.Instruction) -> str | None:
+    if pushed.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
+        return _kind_of_constant(pushed.argval)
+    return _PUSHED.get(pushed.opname)
 
 
 def _kind_of_constant(constant: Any) -> str | None:
@@ -183,9 +215,10 @@ def _kind_of_constant(constant: Any) -> str | None:
     return None
 
 
-def _may_not_get_here(before: dis.Instruction | None) -> bool:
-    """Whether a return of None follows a bare call, which may be one that raises."""
-    return before is not None and before.opname == "POP_TOP"
+def _ends_in_a_call(instructions: list[dis.Instruction]) -> bool:
+    """Whether the last statement is a bare call: of a helper that raises, perhaps."""
+    names = [i.opname for i in instructions[-2:]]
+    return names[-1:] == ["POP_TOP"] and names[0].startswith(("CALL", "POP_TOP"))
 
 
 def reads_parameter(value: object, index: int) -> bool:

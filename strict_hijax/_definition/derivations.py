@@ -24,56 +24,69 @@ from .facts import ClassFacts
 
 
 def circles(facts: ClassFacts) -> Iterator[Finding]:
-    jvp, lin = (
-        derived_half(facts.rules.get("jvp")),
-        derived_half(facts.rules.get("lin")),
-    )
+    jvp = derived_half(facts.rules.get("jvp"))
+    lin = derived_half(facts.rules.get("lin"))
     if jvp is None or lin is None or "jvp" not in lin[0].needs:
         return
+    lin_template = RULES["lin"].template(facts.inputs)
     yield facts.finding(
         "SH107",
         "derives `jvp` from `lin`, and `lin` from `jvp`: each is defined in terms of "
         "the other.",
         rule="jvp",
+        facts=(f"{jvp[0].line}; {lin[0].line}",),
         jax_says=f"subclass {facts.cls} can't set both `jvp = jvp_from_lin` and "
         "`lin, linearized = linearize_from_jvp`, since each would be defined in terms "
         "of the other",
         remedies=(
-            "def jvp(self, primals, tangents): ...   # write jvp, keep the other line",
-            "write lin and linearized, and keep jvp = jvp_from_lin",
+            f"{RULES['jvp'].template(facts.inputs)}   # in place of {jvp[0].line}",
+            f"{lin_template}   # and linearized, in place of {lin[0].line}",
         ),
     )
 
 
 def pair_not_unpacked(facts: ClassFacts) -> Iterator[Finding]:
-    for name, value in vars(facts.cls).items():
+    for name, value in (facts.rules | facts.other_names).items():
         pair = derivation_pair(value)
-        if pair is not None:
-            yield facts.finding(
-                "SH104",
-                f"sets `{name}` to `{pair.name}`, which is a pair of rules, not one.",
-                rule=name,
-                facts=(f"line: {name} = {pair.name}",),
-                jax_says=f"`{pair.name}` is a pair of rules, not a single rule; unpack "
-                f"it in the class body: `{pair.line}`",
-                remedies=(pair.line,),
-            )
+        if pair is None or (name not in RULES and not _would_give(facts, pair)):
+            continue
+        yield facts.finding(
+            "SH104",
+            f"sets `{name}` to `{pair.name}`, which is a pair of rules, not one.",
+            rule=name,
+            expected=pair.line,
+            got=f"{name} = {pair.name}",
+            jax_says=f"`{pair.name}` is a pair of rules, not a single rule; unpack "
+            f"it in the class body: `{pair.line}`",
+            remedies=(pair.line,),
+        )
+
+
+def _would_give(facts: ClassFacts, pair: Derivation) -> bool:
+    """Whether a pair, unpacked, would give rules that are missing."""
+    return any(rule not in facts.rules for rule, _ in pair.halves)
 
 
 def halves_that_do_not_fit(facts: ClassFacts) -> Iterator[Finding]:
-    wrong = False
-    for name, value in vars(facts.cls).items():
+    wrong: dict[Derivation, dict[str, str]] = {}
+    for name, value in facts.rules.items():
         half = derived_half(value)
-        if half is not None and name != half[1] and name in RULES:
-            wrong = True
-            yield facts.finding(
-                "SH105",
-                f"sets `{name}` to the `{half[1]}` half of `{half[0].name}`.",
-                rule=name,
-                expected=half[0].line,
-                got=f"{name} = <the {half[1]} half of {half[0].name}>",
-                remedies=(half[0].line,),
-            )
+        if half is not None and name != half[1]:
+            wrong.setdefault(half[0], {})[name] = half[1]
+    for derivation, names in wrong.items():
+        single = len(derivation.halves) == 1
+        what = derivation.name if single else f"a half of `{derivation.name}`"
+        told = " and ".join(f"`{name}` is the `{names[name]}` one" for name in names)
+        yield facts.finding(
+            "SH105",
+            f"sets `{next(iter(names))}` to `{what}`, which is a `jvp`."
+            if single
+            else f"unpacks `{derivation.name}` to the wrong names: {told}.",
+            rule=next(iter(names)),
+            expected=derivation.line,
+            got=f"{', '.join(names)} = {derivation.name}",
+            remedies=(derivation.line,),
+        )
     if not wrong:
         yield from _mixed_halves(facts, "vjp_fwd", "vjp_bwd_retval")
         yield from _mixed_halves(facts, "lin", "linearized")
@@ -84,17 +97,15 @@ def _mixed_halves(facts: ClassFacts, first: str, second: str) -> Iterator[Findin
         return
     if second == "vjp_bwd_retval" and _backward_rule(facts) != second:
         return
-    source = derived_half(facts.rules[first])
-    sink = derived_half(facts.rules[second])
-    if source is not None and sink is not None and source[0] is not sink[0]:
-        got = f"{first} from {source[0].name}, {second} from {sink[0].name}"
-    elif source is None and sink is not None and _cannot_feed(facts, first, sink[0]):
-        got = f"{first} written by hand, {second} from {sink[0].name}"
-    elif source is not None and sink is None and _cannot_read(facts, second, source[0]):
-        got = f"{first} from {source[0].name}, {second} written by hand"
-    else:
+    source, sink = _derivation(facts, first), _derivation(facts, second)
+    if source is sink:
         return
-    derivation = (sink or source or ())[0]
+    if source is None and sink is not None and not _cannot_feed(facts, first, sink):
+        return
+    if sink is None and source is not None and not _cannot_read(facts, second, source):
+        return
+    derivation = sink or source
+    assert derivation is not None
     yield facts.finding(
         "SH105",
         f"pairs a `{first}` and a `{second}` that do not fit: the residuals of one are "
@@ -102,12 +113,21 @@ def _mixed_halves(facts: ClassFacts, first: str, second: str) -> Iterator[Findin
         rule=second,
         location=facts.where(second if sink is None else first),
         expected="both halves of one derivation, or both written by hand",
-        got=got,
+        got=f"{first} {_origin(source)}, {second} {_origin(sink)}",
         remedies=(
             derivation.line,
             f"{RULES[first].template(facts.inputs)}   # and {second}, both by hand",
         ),
     )
+
+
+def _derivation(facts: ClassFacts, rule: str) -> Derivation | None:
+    half = derived_half(facts.rules[rule])
+    return None if half is None else half[0]
+
+
+def _origin(derivation: Derivation | None) -> str:
+    return "written by hand" if derivation is None else f"from {derivation.name}"
 
 
 _FAMILY = frozenset({"super", "vjp_from_jvp", "vjp_from_lin", "linearize_from_jvp"})
@@ -159,14 +179,17 @@ def two_backward_rules(facts: ClassFacts) -> Iterator[Finding]:
             rule=name,
             location=facts.where(name),
             facts=(f"{facts.where(called)}   def {called}",),
-            remedies=(
-                f"delete `{name}`   # keep {called}",
-                f"delete `{called}`   # keep {name}"
-                if one_class
-                else f"write `{called}` in `{facts.cls.__name__}`",
-                f"call `self.{name}(...)` in `{called}`   # where both are meant",
-            ),
+            remedies=tuple(_keep_one(facts, called, name)),
         )
+
+
+def _keep_one(facts: ClassFacts, called: str, hidden: str) -> Iterator[str]:
+    yield f"# delete `{hidden}`, which is never called"
+    if facts.owners[called] is facts.owners[hidden]:
+        yield f"# delete `{called}`: JAX then calls `{hidden}`"
+    elif called == "vjp_bwd":
+        yield f"vjp_bwd = HiPrim.vjp_bwd   # JAX's own, which calls `{hidden}`"
+    yield f"self.{hidden}(res, outgrad)   # in `{called}`, where both are meant"
 
 
 def _hides(facts: ClassFacts, called: str, hidden: str) -> bool:

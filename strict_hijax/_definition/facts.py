@@ -67,9 +67,9 @@ class ClassFacts:
     def where(self, rule: str) -> Location | None:
         """Where a rule is written, or else the class."""
         value = self.rules.get(rule)
-        function = getattr(value, "__func__", value)
         if derived_half(value) is not None:
             return self.location
+        function = unwrapped(getattr(value, "__func__", value))
         return location_of(function, f"def {rule}") or self.location
 
     def finding(self, code: str, sentence: str, **fields: Any) -> Finding:
@@ -81,6 +81,13 @@ class ClassFacts:
             headline=f"`{self.subject}` {sentence}",
             **fields,
         )
+
+
+def unwrapped(function: Any) -> Any:
+    """The function that a decorator was given, as far as `__wrapped__` tells."""
+    for _ in range(16):
+        function = getattr(function, "__wrapped__", function)
+    return function
 
 
 def qualified_name(cls: type) -> str:

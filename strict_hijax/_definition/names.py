@@ -10,7 +10,7 @@ from typing import Any
 from strict_hijax import _jax
 from strict_hijax._errors import Finding, location_of
 from strict_hijax._rules import JAX_SAYS, RULES, RULES_OF_OTHER_VERSIONS, TRANSFORMS
-from strict_hijax._signatures import arity_of, function_of
+from strict_hijax._signatures import arity_of, function_of, names_used
 
 from .facts import ClassFacts
 
@@ -57,7 +57,7 @@ def look_alikes(facts: ClassFacts) -> list[LookAlike]:
                 found.append(LookAlike(name, value, renamed, other_version=True))
             continue
         rule = _meant(facts, name, value, promised)
-        if rule is not None:
+        if rule is not None and not _is_used(facts, name):
             found.append(LookAlike(name, value, rule, other_version=False))
     return found
 
@@ -70,7 +70,9 @@ def _meant(facts: ClassFacts, name: str, value: Any, promised: set[str]) -> str 
         if rule in facts.rules or not _fits(value, rule, facts):
             continue
         lacking = rule in promised and not _promise_kept(facts, rule)
-        if _same_letters(name, rule) or _close(name, rule, 0.72 if lacking else 0.88):
+        helper = not lacking and name.startswith(rule)  # `transposed`, `expand_dims`
+        close = _close(name, rule, 0.72 if lacking else 0.88)
+        if not helper and (close or _same_letters(name, rule)):
             return rule
         if lacking and _OTHER_SPELLINGS.get(name) == rule:
             return rule
@@ -94,9 +96,17 @@ def _fits(value: Any, rule: str, facts: ClassFacts) -> bool:
     return arity.takes(len(meant.leading) + n) or arity.takes(n)
 
 
+def _is_used(facts: ClassFacts, name: str) -> bool:
+    """Whether the class itself calls a method, which is then a helper of its own."""
+    values = (*facts.rules.values(), *facts.other_names.values())
+    return any(name in names_used(value) for value in values)
+
+
 def _same_letters(name: str, rule: str) -> bool:
-    plain = name.lower().replace("_", "")
-    return sorted(plain) == sorted(rule.replace("_", ""))
+    plain, meant = name.lower().replace("_", ""), rule.replace("_", "")
+    if len(rule) <= 3:  # `vjp` is no misspelt `jvp`
+        return plain == meant
+    return sorted(plain) == sorted(meant)
 
 
 def _close(name: str, rule: str, cutoff: float) -> bool:

@@ -30,7 +30,7 @@ def missing_expand(facts: ClassFacts) -> Iterator[Finding]:
         facts=(facts.has,),
         jax_says=JAX_SAYS["expand"].format(cls=facts.cls),
         remedies=(
-            "def expand(self, x): ...                       # write it",
+            f"{RULES['expand'].template(facts.inputs)}   # write it",
             _class_line(facts, "abstract=True") + "   # a base for other classes",
         ),
     )
@@ -93,16 +93,20 @@ def _remedies_for(
     for group in lacking:
         names = _installed(group)
         for name in names[-1:] if len(lacking) > 1 else names[:2]:
-            yield f"{RULES[name].template(facts.inputs)}   # write it"
+            how = "write both" if len(lacking) > 1 else "write it"
+            yield f"{RULES[name].template(facts.inputs)}   # {how}"
     if transform == "grad":
         yield _class_line(facts, "supports=()") + "   # not differentiable, and says so"
     else:
-        yield f'leave "{transform}" out of supports=   # it then promises less'
+        others = ", ".join(f'"{name}"' for name in sorted(facts.supports - {transform}))
+        kept = f"({others}{',' if others and ',' not in others else ''})"
+        yield _class_line(facts, f"supports={kept}") + "   # promise less"
 
 
 def _given_by_whole_pair(facts: ClassFacts, lacking: list[tuple[str, ...]]) -> bool:
-    """Whether a pair that was not unpacked is where the missing rules would come from."""
-    pairs = filter(None, map(derivation_pair, vars(facts.cls).values()))
+    """Whether the missing rules would come from a pair that was not unpacked."""
+    values = (facts.rules | facts.other_names).values()
+    pairs = filter(None, map(derivation_pair, values))
     given = {rule for pair in pairs for rule, _ in pair.halves}
     return all(given.intersection(group) for group in lacking)
 
@@ -140,6 +144,7 @@ def derived_from_nothing(facts: ClassFacts) -> Iterator[Finding]:
                 continue
             if suspects(facts, need):
                 continue
+            by_hand = RULES[names[0]].template(facts.inputs)
             yield facts.finding(
                 "SH106",
                 f"derives {_listed(names)} from `{need}` (`{derivation.name}`), "
@@ -149,7 +154,7 @@ def derived_from_nothing(facts: ClassFacts) -> Iterator[Finding]:
                 jax_says=JAX_SAYS[need].format(cls=facts.cls),
                 remedies=(
                     f"{RULES[need].template(facts.inputs)}   # write it",
-                    f"write {_listed(names)} by hand in place of `{derivation.name}`",
+                    f"{by_hand}   # write {_listed(names)} by hand",
                 ),
             )
 

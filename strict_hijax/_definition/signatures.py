@@ -10,41 +10,47 @@ from strict_hijax._signatures import Arity, arity_of, only_raises
 
 from .facts import ClassFacts
 
+_MANY = range(64)  # more inputs than anyone writes out in a signature
+
 
 def arguments(facts: ClassFacts) -> Iterator[Finding]:
-    reference = _inputs_of(facts, "expand")
+    seen: dict[str, frozenset[int]] = {}
     for name, value in facts.rules.items():
         arity, rule = arity_of(value), RULES[name]
         if arity is None or derived_half(value) or only_raises(value):
             continue
-        if arity.required_keywords:
-            yield _cannot_take(
-                facts,
-                name,
-                arity,
-                f"requires the keyword-only argument `{arity.required_keywords[0]}`, "
-                "which JAX does not give.",
-            )
-        elif rule.per_input and arity.most is not None and arity.most < _least(rule):
-            yield _cannot_take(facts, name, arity, "takes too few arguments.")
-        elif not rule.per_input and not arity.takes(len(rule.leading)):
-            yield _cannot_take(
-                facts,
-                name,
-                arity,
-                f"takes {arity} arguments; JAX gives it {len(rule.leading)}.",
-            )
-        elif rule.per_input and name != "expand" and reference is not None:
-            counts = _counts(rule, arity)
-            if counts.isdisjoint(reference):
-                yield _disagreement(facts, name, arity, reference)
+        problem = _problem(rule, arity)
+        counts = _counts(rule, arity)
+        other = next((n for n in seen if seen[n].isdisjoint(counts)), None)
+        if problem is not None:
+            yield _cannot_take(facts, name, arity, problem)
+        elif rule.per_input and other is not None:
+            yield _disagreement(facts, name, arity, other, min(seen[other]))
+        elif rule.per_input:
+            seen[name] = counts
 
 
-def _least(rule: Rule) -> int:
-    return len(rule.leading)
+def _problem(rule: Rule, arity: Arity) -> str | None:
+    """Why a rule cannot take what JAX gives it, whatever the number of inputs."""
+    needed = len(rule.leading)
+    if arity.required_keywords:
+        return (
+            f"requires the keyword-only argument `{arity.required_keywords[0]}`, "
+            "which JAX does not give."
+        )
+    if rule.per_input and (arity.most is None or arity.most >= needed):
+        return None
+    if not rule.per_input and arity.takes(needed):
+        return None
+    given = " and ".join((*rule.leading, *(["each input"] * bool(rule.per_input))))
+    if arity.most is not None and arity.most < needed and _lacks_self(arity):
+        return f"lacks `self`: JAX calls it as a method, with {given}."
+    s = "" if str(arity) == "1" else "s"
+    return f"takes {arity} argument{s} after self; JAX gives it {given}."
 
 
-_MANY = range(64)  # more inputs than anyone writes out in a signature
+def _lacks_self(arity: Arity) -> bool:
+    return arity.first not in ("self", "cls", "_", "_self", "this", None)
 
 
 def _counts(rule: Rule, arity: Arity) -> frozenset[int]:
@@ -54,26 +60,22 @@ def _counts(rule: Rule, arity: Arity) -> frozenset[int]:
     return frozenset(n for n in _MANY for e in extra if arity.takes(leading + e + n))
 
 
-def _inputs_of(facts: ClassFacts, name: str) -> frozenset[int] | None:
-    """The numbers of inputs that a rule's signature allows, where it can be seen."""
-    value = facts.rules.get(name)
-    arity = arity_of(value)
-    if arity is None or only_raises(value):
-        return None
-    return _counts(RULES[name], arity)
-
-
 def _cannot_take(facts: ClassFacts, name: str, arity: Arity, what: str) -> Finding:
     rule = RULES[name]
     return facts.finding(
         "SH110",
-        f"has a `{name}` that {what}",
+        f"has {a(name)} `{name}` that {what}",
         rule=name,
         location=facts.where(name),
         expected=_call(rule, facts.inputs),
-        got=f"{name}({', '.join(('self', *arity.names))})",
+        got=f"{name}{arity.written}",
         remedies=(rule.template(facts.inputs),),
     )
+
+
+def a(name: str) -> str:
+    """The article before the name of a rule: `an expand`, `a jvp`."""
+    return "an" if name[0] in "aeio" else "a"
 
 
 def _call(rule: Rule, inputs: tuple[str, ...]) -> str:
@@ -81,30 +83,42 @@ def _call(rule: Rule, inputs: tuple[str, ...]) -> str:
 
 
 def _disagreement(
-    facts: ClassFacts, name: str, arity: Arity, reference: frozenset[int]
+    facts: ClassFacts, name: str, arity: Arity, other: str, n: int
 ) -> Finding:
-    rule, n = RULES[name], min(reference)
-    if rule.leading and arity.takes(n):
+    rule, taken = RULES[name], len(RULES[name].leading)
+    if taken and arity.takes(n):
+        lacks = f"`{rule.leading[0]}`" if taken == 1 else f"one of {rule.leading}"
         return _cannot_take(
-            facts,
-            name,
-            arity,
-            f"lacks the argument `{rule.leading[0]}`, which JAX gives before the inputs."
-            if len(rule.leading) == 1
-            else f"lacks an argument: JAX gives {' and '.join(rule.leading)} first.",
+            facts, name, arity, f"lacks {lacks}, which JAX gives before the inputs."
         )
-    takes = max(min(_counts(rule, arity), default=0), 0)
+    takes = min(_counts(rule, arity))
+    inputs = facts.inputs if len(facts.inputs) == n else _numbered(n)
+    no_self = [r for r in (other, name) if _lacks_self_of(facts, r)]
     return facts.finding(
         "SH111",
-        f"has an `expand` of {_count(n, 'input')} and a `{name}` of {takes}.",
+        f"has {a(other)} `{other}` for {_inputs(n)} and {a(name)} `{name}` for "
+        f"{_inputs(takes)}."
+        + (f" Does `{no_self[0]}` lack `self`?" if no_self else ""),
         rule=name,
         location=facts.where(name),
-        facts=(f"{facts.where('expand')}   def expand",),
-        expected=_call(rule, facts.inputs),
-        got=f"{name}({', '.join(('self', *arity.names))})",
-        remedies=(rule.template(facts.inputs),),
+        facts=(f"{facts.where(other)}   def {other}",),
+        expected=_call(rule, inputs),
+        got=f"{name}{arity.written}",
+        remedies=(
+            rule.template(inputs),
+            RULES[other].template(_numbered(takes)),
+        ),
     )
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+def _lacks_self_of(facts: ClassFacts, name: str) -> bool:
+    arity = arity_of(facts.rules[name])
+    return arity is not None and _lacks_self(arity)
+
+
+def _numbered(n: int) -> tuple[str, ...]:
+    return ("x",) if n == 1 else tuple(f"x{i}" for i in range(n))
+
+
+def _inputs(n: int) -> str:
+    return f"{n or 'no'} input{'' if n == 1 else 's'}"

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding, location_of
-from strict_hijax._rules import RETURNING_RULES, RULES, derivation_pair
+from strict_hijax._rules import RETURNING_RULES, RULES, derivation_pair, derived_half
 from strict_hijax._signatures import (
+    arity_of,
     certain_returns,
     is_abstract,
     is_callable_rule,
     is_generator_or_coroutine,
 )
+from strict_hijax._types import describe_value
 
 from .facts import ClassFacts
+from .signatures import a
 
 
 def uncallable(facts: ClassFacts) -> Iterator[Finding]:
@@ -26,24 +29,25 @@ def uncallable(facts: ClassFacts) -> Iterator[Finding]:
             continue
         if kind is not None:
             what = f"is {kind}: a call of it runs nothing and returns no result."
-            remedies = (f"write `return` in place of `yield` in `{name}`",)
-            if kind == "a coroutine":
-                remedies = (f"def {name}(...) in place of async def {name}(...)",)
+            remedies = ("return ...   # in place of yield",)
+            if kind != "a generator":
+                template = RULES[name].template(facts.inputs)
+                remedies = (f"{template}   # in place of async def",)
         elif not is_callable_rule(value):
-            what = f"is {type(value).__name__!s}, which cannot be called."
+            what = f"is {describe_value(value)}, which cannot be called."
             remedies = (RULES[name].template(facts.inputs),)
         else:
             continue
         yield facts.finding(
             "SH114",
-            f"has a `{name}` that {what}",
+            f"has {a(name)} `{name}` that {what}",
             rule=name,
             location=facts.where(name),
             expected="a function",
-            got=kind or repr(value)[:60],
+            got=kind or describe_value(value),
             remedies=remedies,
         )
-    if vars(facts.cls).get("vjp_bwd", True) is None:
+    if "vjp_fwd" in facts.rules and vars(facts.cls).get("vjp_bwd", True) is None:
         yield facts.finding(
             "SH114",
             "sets `vjp_bwd` to None, which JAX then calls.",
@@ -59,10 +63,11 @@ def uncallable(facts: ClassFacts) -> Iterator[Finding]:
 def wrong_returns(facts: ClassFacts) -> Iterator[Finding]:
     for name, value in facts.rules.items():
         returns = certain_returns(value)
-        if not returns or is_abstract(value):
+        if not returns or is_abstract(value) or derived_half(value):
             continue
         rule = RULES[name]
-        if name in RETURNING_RULES and returns == {"None"} and not facts.abstract:
+        forgot = name in RETURNING_RULES and returns <= {"None"}
+        if forgot and not facts.abstract:
             yield facts.finding(
                 "SH115",
                 f"has a `{name}` that returns nothing.",
@@ -70,7 +75,7 @@ def wrong_returns(facts: ClassFacts) -> Iterator[Finding]:
                 location=facts.where(name),
                 expected=rule.returns,
                 got="None: no `return` of it gives a value",
-                remedies=(_RETURN_LINES[name],),
+                remedies=(_return_line(name, facts.inputs),),
             )
         elif rule.accumulates and "None" not in returns:
             yield facts.finding(
@@ -83,30 +88,42 @@ def wrong_returns(facts: ClassFacts) -> Iterator[Finding]:
                 got=" or ".join(sorted(returns)),
                 jax_says=f"{facts.cls.__name__}.{name} should return None or a dict of "
                 "backward-pass log entries",
-                remedies=_accumulate_instead(name, facts.inputs),
+                remedies=tuple(_accumulate_instead(facts, name)),
             )
 
 
-_RETURN_LINES = {
-    "vjp_fwd": "return self(x), x        # (output, residuals)",
-    "lin": "return self(x), x        # (output, residuals)",
-    "jvp": "return out, out_tangents",
-    "vjp_bwd_retval": "return (x_ct,)           # a tuple, one cotangent for each input",
-    "vjp_bwd_retval_logs": "return (x_ct,), None     # (cotangents, logs)",
-}
+def _return_line(name: str, inputs: tuple[str, ...]) -> str:
+    listed = ", ".join(inputs)
+    residuals = listed if len(inputs) == 1 else f"({listed})"
+    cotangents = _tuple([f"{name}_ct" for name in inputs])
+    return {
+        "vjp_fwd": f"return self({listed}), {residuals}   # (output, residuals)",
+        "lin": f"return self({listed}), {residuals}   # (output, residuals)",
+        "jvp": "return out, out_tangents",
+        "vjp_bwd_retval": f"return {cotangents}   # a tuple: one for each input",
+        "vjp_bwd_retval_logs": f"return {cotangents}, None   # (cotangents, logs)",
+    }[name]
 
 
-def _accumulate_instead(name: str, inputs: tuple[str, ...]) -> tuple[str, ...]:
-    accumulate = "; ".join(f"{n}_acc.accum({n}_ct)" for n in inputs)
+def _accumulate_instead(facts: ClassFacts, name: str) -> Iterator[str]:
+    """Lines in the names of the user's own rule."""
+    arity, n = arity_of(facts.rules[name]), len(facts.inputs)
+    leading = RULES[name].leading
+    given = arity.names if arity is not None and arity.most is not None else ()
+    accumulators = given[len(leading) :]
+    if len(accumulators) != n:
+        accumulators, given = tuple(f"{x}_acc" for x in facts.inputs), leading
+    pairs = zip(accumulators, facts.inputs, strict=True)
+    lines = "; ".join(f"{acc}.accum({x}_ct)" for acc, x in pairs)
+    yield f"{lines or 'pass'}   # in place of return"
     if name == "vjp_bwd":
-        returning = ", ".join(f"{n}_ct" for n in inputs) + (
-            "," if len(inputs) == 1 else ""
-        )
-        return (
-            f"{accumulate}   # in place of return",
-            f"def vjp_bwd_retval(self, res, g): ... return ({returning})   # or rename",
-        )
-    return (f"{accumulate}   # in place of return",)
+        parameters = ", ".join(("self", *given[: len(leading)]))
+        returned = _tuple([f"{x}_ct" for x in facts.inputs])
+        yield f"def vjp_bwd_retval({parameters}): return {returned}   # or this"
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 def effects(facts: ClassFacts) -> Iterator[Finding]:
@@ -120,25 +137,28 @@ def effects(facts: ClassFacts) -> Iterator[Finding]:
             f"has `effects` that are {wrong}.",
             expected="a set of effects: instances of subclasses of `Effect`",
             got=repr(value)[:80],
-            remedies=("effects = frozenset({MyEffect()})", "effects = frozenset()"),
+            remedies=(
+                "effects = frozenset({MyEffect()})   # an instance",
+                "effects = frozenset()   # none",
+            ),
         )
 
 
 def wrong_effects(value: object) -> str | None:
-    """What is wrong with a value for `effects`, or None."""
-    if not isinstance(value, set | frozenset) and not _is_set(value):
-        return "no set"
-    for effect in value:  # type: ignore[attr-defined]
+    """What is wrong with a value for `effects`, or None.
+
+    Whatever is empty is no fault: `()` and `{}` serve JAX as well.
+    """
+    if isinstance(value, tuple | dict | list) and not value:
+        return None
+    if not isinstance(value, AbstractSet):
+        return f"no set, but {describe_value(value)}"
+    for effect in value:
         if isinstance(effect, type):
-            return f"a set with the class {effect.__name__} in place of an instance"
+            return f"a set with the class {effect.__name__}, not an instance of it"
         if not isinstance(effect, _jax.Effect):
-            return f"a set with {effect!r:.40}, which is no effect"
+            return f"a set with {describe_value(effect)}, which is no effect"
     return None
-
-
-def _is_set(value: object) -> bool:
-
-    return isinstance(value, AbstractSet)
 
 
 def eq_without_hash(facts: ClassFacts) -> Iterator[Finding]:
@@ -150,7 +170,7 @@ def eq_without_hash(facts: ClassFacts) -> Iterator[Finding]:
             "`jax.jit` of an instance, and any cache, needs it.",
             location=location_of(body["__eq__"], "def __eq__") or facts.location,
             remedies=(
-                "__hash__ = HiPrim.__hash__          # equal instances hash the same",
-                "def __hash__(self): return hash((type(self), ...))",
+                "__hash__ = StrictHiPrim.__hash__   # of its class name and params",
+                "def __hash__(self): return hash(...)   # of what __eq__ compares",
             ),
         )

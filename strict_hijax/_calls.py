@@ -1,0 +1,109 @@
+"""Checks on a call: its arguments against what the instance declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from . import _jax
+from ._construction import input_names
+from ._definition import ClassFacts
+from ._errors import Finding
+from ._types import (
+    describe_pair,
+    describe_value,
+    paths_of,
+    same_type,
+    structure_mismatch,
+    type_of,
+    types_are,
+)
+
+
+def call_fits(prim: Any, args: tuple[Any, ...]) -> bool:
+    """Whether arguments have the declared structure and types; the quick answer."""
+    leaves, treedef = _jax.tracing_registry.flatten(args)
+    return treedef == prim.in_tree and types_are(leaves, prim.in_avals_flat)
+
+
+def call_findings(facts: ClassFacts, prim: Any, args: tuple[Any, ...]) -> list[Finding]:
+    """What is wrong with the arguments of a call."""
+    n = len(prim.in_avals)
+    names = input_names(facts, n)
+    if len(args) != n:
+        return [
+            facts.finding(
+                "SH210",
+                f"is called with {len(args)} argument{'' if len(args) == 1 else 's'}, "
+                f"but declares {n}.",
+                expected=f"({', '.join(names)})",
+                got=f"({', '.join(map(describe_value, args))})",
+                remedies=(
+                    f"{facts.cls.__name__}(...)({', '.join(names)})",
+                    f"{facts.cls.__name__}(...)(*args)   # for a tuple of arguments",
+                )
+                if len(args) == 1 and n > 1
+                else (f"{facts.cls.__name__}(...)({', '.join(names)})",),
+            )
+        ]
+    mismatch = structure_mismatch(prim.in_tree, args)
+    if mismatch is not None:
+        path = _named(mismatch.path, names)
+        return [
+            facts.finding(
+                "SH210",
+                f"is called with an argument of another structure than it declares, at "
+                f"`{path}`.",
+                path=path,
+                expected=mismatch.expected,
+                got=mismatch.got,
+                remedies=(
+                    f"self.in_avals = jax.tree.map(jax.typeof, ({_tuple(names)}))",
+                ),
+            )
+        ]
+    return list(_types_of_call(facts, prim, args, names))
+
+
+def _types_of_call(
+    facts: ClassFacts, prim: Any, args: tuple[Any, ...], names: tuple[str, ...]
+) -> Iterator[Finding]:
+    leaves = _jax.tracing_registry.flatten(args)[0]
+    paths = paths_of(prim.in_tree, names)
+    for leaf, declared, path in zip(leaves, prim.in_avals_flat, paths, strict=True):
+        aval = type_of(leaf)
+        if aval is not None and same_type(aval, declared):
+            continue
+        if aval is None:
+            expected, got = describe_value(declared), describe_value(leaf)
+        else:
+            expected, got = describe_pair(declared, aval)
+        yield facts.finding(
+            "SH211",
+            f"is called with `{path}` of another type than it declares in `in_avals`.",
+            path=path,
+            expected=expected,
+            got=got,
+            jax_says=f"input type mismatch for {facts.cls.__name__}",
+            remedies=tuple(_types_instead(names, path, declared, aval)),
+        )
+
+
+def _types_instead(
+    names: tuple[str, ...], path: str, declared: Any, aval: Any | None
+) -> Iterator[str]:
+    types = _tuple([f"jax.typeof({name})" for name in names])
+    yield f"self.in_avals = ({types})   # of the arguments of the call"
+    dtype = getattr(declared, "dtype", None)
+    if aval is not None and dtype is not None and dtype != getattr(aval, "dtype", None):
+        yield f'{path}.astype("{dtype}")   # convert the argument'
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return ", ".join(items) + ("," if len(items) == 1 else "")
+
+
+def _named(path: str, names: tuple[str, ...]) -> str:
+    """A key path into the tuple of arguments, by the argument's name."""
+    index, _, rest = path.removeprefix("[").partition("]")
+    return names[int(index)] + rest if index.isdigit() else path
