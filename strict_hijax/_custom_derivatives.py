@@ -274,7 +274,9 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
             raise no_rules_finding(self.fun, self.nondiff_argnums).error()
         for rules in all_rules:
             checker = Checker(rules, options.policy, options.ignored, options.is_eager)
-            wrapper = RuleWrapper(rules, options.ignored, checker.known_outputs)
+            wrapper = RuleWrapper(
+                rules, options.policy, options.ignored, checker.known_outputs
+            )
             if rules.rem is None:
                 attributes |= {"fwd": wrapper.fwd(), "bwd": wrapper.bwd()}
             else:

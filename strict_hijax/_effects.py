@@ -94,6 +94,18 @@ def _wrong_policy(policy: Any, subject: str) -> Exception:
 # --- findings -------------------------------------------------------------------------
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recorded:
+    """Equations of a trace that is under way, in place of a jaxpr."""
+
+    eqns: list[Any]
+
+    @property
+    def effects(self) -> set[Any]:
+        """All effects of the equations."""
+        return {effect for eqn in self.eqns for effect in eqn.effects}
+
+
 def effect_findings(
     rules: FunctionRules, role: str, jaxpr: Any, policy: EffectPolicy
 ) -> list[Finding]:
@@ -122,12 +134,12 @@ def _effect_finding(
 ) -> Finding:
     name = type(effect).__name__
     where = f"`{primitive}`" + (f" at {location}" if location else "")
-    who = "primal " if role == "primal" else ""
+    who = "its primal" if role == "primal" else "it"
     return rules.finding(
         code,
         role,
-        f"has an effect that {_BY[code].format(policy=policy)}: {name} of "
-        f"{who}{where}.".replace(f"{name} of primal ", f"in the primal, {name} of "),
+        f"has in {who} the effect {name}, which {_BY[code].format(policy=policy)}: "
+        f"{where}.",
         path=primitive,
         expected=_EXPECTED[code].format(policy=policy),
         got=f"{name} from {where}",

@@ -264,3 +264,16 @@ def when_a_tracer_is_lowered(look: Callable[[Any], None]) -> None:
         raise TypeError(f"No constant handler for type: {type(value)}")
 
     _mlir.register_constant_handler(Tracer, refuse)
+
+
+def equations_so_far() -> int:
+    """How many equations the active trace has recorded, if it records any."""
+    frame = getattr(_core.trace_ctx.trace, "frame", None)
+    return len(getattr(frame, "tracing_eqns", ()))
+
+
+def effectful_equations_since(count: int) -> list[Any]:
+    """The equations with effects that the active trace has recorded after `count`."""
+    frame = getattr(_core.trace_ctx.trace, "frame", None)
+    recorded = getattr(frame, "tracing_eqns", ())[count:]
+    return [eqn for eqn in recorded if getattr(eqn, "effects", None)]

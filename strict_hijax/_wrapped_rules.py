@@ -20,6 +20,7 @@ from ._accumulators import Watches
 from ._backward_results import backward_findings
 from ._call_keys import CodeKey, code_key
 from ._closed_over import explain_tracer, remember_held
+from ._effects import EffectPolicy, Recorded, effect_findings
 from ._errors import raise_findings, without_ignored
 from ._forward_results import OutputTypes, forward_findings
 from ._function_cotangents import cotangent_finding
@@ -87,6 +88,7 @@ class RuleWrapper:
     """Makes the rules that JAX is handed from those that the user wrote."""
 
     rules: FunctionRules
+    policy: EffectPolicy
     ignored: frozenset[str]
     known_outputs: KnownOutputs
 
@@ -147,12 +149,17 @@ class RuleWrapper:
     def _run(self, role: str, code: CodeKey, args: Sequence[Any]) -> Any:
         rule = self.rules.rule(role)
         remember_held(self.rules, role)
+        count = _jax.equations_so_far()
         try:
             with in_progress(code):
-                return rule(*args)
+                result = rule(*args)
         except (UnexpectedTracerError, TypeError) as error:
             explain_tracer(self.rules, role, self.ignored, error)
             raise
+        if effectful := _jax.effectful_equations_since(count):
+            found = effect_findings(self.rules, role, Recorded(effectful), self.policy)
+            raise_findings(found, self.ignored)
+        return result
 
     def _checked(self, result: Any, role: str, args: Sequence[Any]) -> Any:
         values, perturbed = _values(args, self.rules)
