@@ -10,6 +10,7 @@ from ._construction import input_names
 from ._definition import ClassFacts
 from ._errors import Finding
 from ._types import (
+    describe,
     describe_pair,
     describe_value,
     paths_of,
@@ -75,7 +76,7 @@ def _types_of_call(
         if aval is not None and same_type(aval, declared):
             continue
         if aval is None:
-            expected, got = describe_value(declared), describe_value(leaf)
+            expected, got = describe(declared), describe_value(leaf)
         else:
             expected, got = describe_pair(declared, aval)
         yield facts.finding(
@@ -92,11 +93,14 @@ def _types_of_call(
 def _types_instead(
     names: tuple[str, ...], path: str, declared: Any, aval: Any | None
 ) -> Iterator[str]:
-    types = _tuple([f"jax.typeof({name})" for name in names])
-    yield f"self.in_avals = ({types})   # of the arguments of the call"
-    dtype = getattr(declared, "dtype", None)
-    if aval is not None and dtype is not None and dtype != getattr(aval, "dtype", None):
-        yield f'{path}.astype("{dtype}")   # convert the argument'
+    one_by_one = _tuple([f"jax.typeof({name})" for name in names])
+    types = f"jax.tree.map(jax.typeof, ({_tuple(names)}))"
+    if path in names:
+        types = f"({one_by_one})"
+    yield f"self.in_avals = {types}   # of the arguments of the call"
+    if isinstance(aval, _jax.ShapedArray) and isinstance(declared, _jax.ShapedArray):
+        if aval.shape == declared.shape and aval.dtype != declared.dtype:
+            yield f'jnp.asarray({path}, "{declared.dtype}")   # convert the argument'
 
 
 def _tuple(items: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,10 +14,11 @@ from . import _jax
 from ._definition import ClassFacts
 from ._definition.signatures import a
 from ._definition.values import eq_without_hash, wrong_effects
-from ._errors import Finding
+from ._errors import Finding, Location, location_of
 from ._rules import RULES
 from ._signatures import Arity, arity_of, certain_returns, only_raises
 from ._types import (
+    describe,
     describe_value,
     type_of,
 )
@@ -58,22 +60,45 @@ def is_well_formed(prim: Any) -> bool:
 
 def early_init_finding(facts: ClassFacts, missing: str) -> Finding:
     """`super().__init__()` ran before an attribute was set."""
+    place = _own_init(facts)
     return facts.finding(
         "SH202",
-        f"calls `super().__init__()` before it sets `self.{missing}`.",
+        f"calls `super().__init__()` before it sets `self.{missing}`."
+        if place is not None
+        else f"has no `__init__` that sets `self.{missing}`.",
         path=missing,
+        location=place or facts.location,
         jax_says=f"subclass __init__ should set `self.{missing}`",
-        remedies=(f"self.{missing} = ...   # above super().__init__()",),
+        remedies=(f"self.{missing} = ...   # in __init__, above super().__init__()",),
     )
 
 
 def no_init_finding(facts: ClassFacts) -> Finding:
     """`super().__init__()` never ran."""
+    generated = hasattr(facts.cls, "__dataclass_fields__")
     return facts.finding(
         "SH201",
-        "does not call `super().__init__()` in its `__init__`.",
-        remedies=("super().__init__()   # the last line of __init__",),
+        "does not call `super().__init__()` when it is initialised.",
+        location=_own_init(facts) or facts.location,
+        expected="in_avals, out_aval and params are set, then super().__init__()",
+        remedies=("def __post_init__(self): super().__init__()",)
+        if generated
+        else ("super().__init__()   # the last line of __init__",),
     )
+
+
+def _own_init(facts: ClassFacts) -> Location | None:
+    """Where the `__init__` of a class is written, if it has one of its own."""
+    init = inspect.getattr_static(facts.cls, "__init__")
+    written = init is not inspect.getattr_static(_strict_root(facts), "__init__")
+    place = location_of(init, "def __init__") if written else None
+    return place if place is not None and place.filename != "<string>" else None
+
+
+def _strict_root(facts: ClassFacts) -> type:
+    """`StrictHiPrim`, which this module cannot import."""
+    index = facts.cls.__mro__.index(_jax.HiPrim)
+    return facts.cls.__mro__[index - 1]
 
 
 def construction_findings(facts: ClassFacts, prim: Any) -> list[Finding]:
@@ -93,13 +118,18 @@ def _in_avals_is_tuple(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
             "has `in_avals` that are no tuple.",
             path="in_avals",
             expected="a tuple with the type of each input: (jax.typeof(x),)",
-            got=describe_value(in_avals),
+            got=_in_words(in_avals),
             remedies=(
                 "self.in_avals = tuple(in_avals)"
                 if isinstance(in_avals, list | tuple)
                 else "self.in_avals = (x_aval,)   # with a comma, for a lone input",
             ),
         )
+
+
+def _in_words(value: Any) -> str:
+    is_type = isinstance(value, _jax.AbstractValue)
+    return f"the type {describe(value)}" if is_type else describe_value(value)
 
 
 def _leaves_are_types(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
@@ -126,7 +156,7 @@ def _leaves_are_types(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
                 else describe_value(leaf),
                 remedies=(
                     f"self.{attribute} = {declared}",
-                    f"{shaped}   # from a spec, or any shape and dtype",
+                    f"{shaped}   # from a shape and dtype",
                 ),
             )
 
@@ -206,8 +236,10 @@ def _hashable_instead(
         return (f"self.params = dict({key}=frozenset({key}))",)
     if hasattr(value, "dtype"):
         return _as_input(facts, prim, key)
-    name = type(value).__name__
-    return (f"@dataclasses.dataclass(frozen=True)   # above class {name}",)
+    kind = type(value)
+    if kind.__module__ == "builtins":
+        return (f"self.params = dict({key}=...)   # hashable in all its parts",)
+    return (f"@dataclasses.dataclass(frozen=True)   # above class {kind.__name__}",)
 
 
 def _as_input(facts: ClassFacts, prim: Any, key: object) -> tuple[str, ...]:
@@ -265,7 +297,7 @@ def _inputs_against_rules(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
             remedies=(
                 rule.template(inputs),
                 "self.in_avals = ((a_aval, b_aval),)   # one input, of several arrays",
-            ),
+            )[: max(1, min(n, 2))],
         )
 
 

@@ -56,7 +56,9 @@ class StrictMeta(abc.ABCMeta):
         ignore: Iterable[str] = (),
         **kwargs: Any,
     ) -> StrictMeta:
-        said = {"supports": supports, "abstract": abstract, "ignore": ignore}
+        said: dict[str, object] = dict(
+            supports=supports, abstract=abstract, ignore=ignore
+        )
         location, module = _class_statement(name, bases, said)
         namespace = {"__module__": module, **namespace}
         setup = namespace.get("_setup")
