@@ -345,7 +345,7 @@ def _usage(path: str, sentence: str, **more: Any) -> Finding:
     return Finding(
         code="SH427",
         subject="strict_hijax.checked_custom_vjp",
-        headline=f"`checked_custom_vjp` {sentence}",
+        headline=f"`strict_hijax.checked_custom_vjp` {sentence}",
         path=path,
         **more,
     )
