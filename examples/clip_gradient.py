@@ -24,6 +24,14 @@ from strict_hijax import StrictHiPrim
 from .common import widened
 
 
+def clipped(cts: list[jax.Array], max_norm: float) -> list[jax.Array]:
+    """`cts` scaled by one factor so that their norm together is at most `max_norm`."""
+    square = sum(jnp.sum(jnp.square(widened(ct))) for ct in cts)
+    # Clipped before the root, whose own derivative is infinite at zero.
+    scale = max_norm * lax.rsqrt(jnp.maximum(square, max_norm**2))
+    return [(ct * scale).astype(ct.dtype) for ct in cts]
+
+
 class ClipGradient(StrictHiPrim, supports=("grad", "vmap")):
     """The identity on a pytree of types; its cotangents are scaled to `max_norm`."""
 
@@ -69,14 +77,6 @@ class ClipGradient(StrictHiPrim, supports=("grad", "vmap")):
         bias = jax.typeof(jax.ShapeDtypeStruct((4,), jnp.float32))
         yield cls({"weights": weights, "bias": bias}, max_norm=1.0)
         yield cls([weights], max_norm=0.5, batch_axes=1)
-
-
-def clipped(cts: list[jax.Array], max_norm: float) -> list[jax.Array]:
-    """`cts` scaled by one factor so that their norm together is at most `max_norm`."""
-    square = sum(jnp.sum(jnp.square(widened(ct))) for ct in cts)
-    # Clipped before the root, whose own derivative is infinite at zero.
-    scale = max_norm * lax.rsqrt(jnp.maximum(square, max_norm**2))
-    return [(ct * scale).astype(ct.dtype) for ct in cts]
 
 
 def clip_gradient[T](tree: T, max_norm: float) -> T:

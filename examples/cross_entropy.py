@@ -18,6 +18,22 @@ from strict_hijax import StrictHiPrim
 from .common import at_front, widened
 
 
+def is_label(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """True at the label of each row; a comparison, where a gather would be slow."""
+    return labels[..., None] == jnp.arange(logits.shape[-1])
+
+
+def losses(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    logits = widened(logits)
+    chosen = jnp.where(is_label(logits, labels), logits, 0)
+    return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(chosen, axis=-1)
+
+
+def derivative(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """That of each loss with respect to its logits: softmax minus one-hot."""
+    return jax.nn.softmax(widened(logits)) - is_label(logits, labels)
+
+
 class CrossEntropy(StrictHiPrim, supports=("grad", "jvp", "vmap", "remat")):
     """-log softmax(logits)[label], for logits of shape (..., classes)."""
 
@@ -54,22 +70,6 @@ class CrossEntropy(StrictHiPrim, supports=("grad", "jvp", "vmap", "remat")):
         for dtype in (jnp.float32, jnp.bfloat16):
             logits = jax.typeof(jax.ShapeDtypeStruct((4, 10), dtype))
             yield cls(logits, jax.typeof(jax.ShapeDtypeStruct((4,), jnp.int32)))
-
-
-def is_label(logits: jax.Array, labels: jax.Array) -> jax.Array:
-    """True at the label of each row; a comparison, where a gather would be slow."""
-    return labels[..., None] == jnp.arange(logits.shape[-1])
-
-
-def losses(logits: jax.Array, labels: jax.Array) -> jax.Array:
-    logits = widened(logits)
-    chosen = jnp.where(is_label(logits, labels), logits, 0)
-    return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(chosen, axis=-1)
-
-
-def derivative(logits: jax.Array, labels: jax.Array) -> jax.Array:
-    """That of each loss with respect to its logits: softmax minus one-hot."""
-    return jax.nn.softmax(widened(logits)) - is_label(logits, labels)
 
 
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:

@@ -20,6 +20,27 @@ from strict_hijax import StrictHiPrim
 from .common import at_front, widened
 
 
+def quantized(x: jax.Array, axis: int) -> tuple[jax.Array, jax.Array]:
+    """`x` as 8-bit integers, and the scale of each slice along `axis`."""
+    x = widened(x)
+    largest = jnp.max(jnp.abs(x), axis=axis, keepdims=True)
+    scale = jnp.where(largest == 0, 1, largest / 127)
+    return jnp.round(x / scale).astype(jnp.int8), scale
+
+
+def rounded(x: jax.Array, axis: int) -> jax.Array:
+    """`x` with the precision that is left of it, and the derivative of `x`."""
+    integers, scale = quantized(x, axis)
+    return x + lax.stop_gradient((integers * scale).astype(x.dtype) - x)
+
+
+def product(x: jax.Array, w: jax.Array) -> jax.Array:
+    x_integers, x_scale = quantized(x, axis=-1)
+    w_integers, w_scale = quantized(w, axis=-2)
+    out = jnp.matmul(x_integers, w_integers, preferred_element_type=jnp.int32)
+    return (out * x_scale * w_scale).astype(x.dtype)
+
+
 class QuantizedMatmul(
     StrictHiPrim, supports=("grad", "jvp", "linearize", "vmap", "remat")
 ):
@@ -69,27 +90,6 @@ class QuantizedMatmul(
                 for shape in [(4, 8), (8, 3)]
             )
             yield cls(x, w)
-
-
-def quantized(x: jax.Array, axis: int) -> tuple[jax.Array, jax.Array]:
-    """`x` as 8-bit integers, and the scale of each slice along `axis`."""
-    x = widened(x)
-    largest = jnp.max(jnp.abs(x), axis=axis, keepdims=True)
-    scale = jnp.where(largest == 0, 1, largest / 127)
-    return jnp.round(x / scale).astype(jnp.int8), scale
-
-
-def rounded(x: jax.Array, axis: int) -> jax.Array:
-    """`x` with the precision that is left of it, and the derivative of `x`."""
-    integers, scale = quantized(x, axis)
-    return x + lax.stop_gradient((integers * scale).astype(x.dtype) - x)
-
-
-def product(x: jax.Array, w: jax.Array) -> jax.Array:
-    x_integers, x_scale = quantized(x, axis=-1)
-    w_integers, w_scale = quantized(w, axis=-2)
-    out = jnp.matmul(x_integers, w_integers, preferred_element_type=jnp.int32)
-    return (out * x_scale * w_scale).astype(x.dtype)
 
 
 def quantized_matmul(x: jax.Array, w: jax.Array) -> jax.Array:

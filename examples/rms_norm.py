@@ -18,6 +18,13 @@ from strict_hijax import StrictHiPrim
 from .common import at_front, widened
 
 
+def summed_to(shape: tuple[int, ...], x: jax.Array) -> jax.Array:
+    """`x` added up along the axes that broadcasting from `shape` gave it."""
+    padded = (1,) * (x.ndim - len(shape)) + shape
+    repeated = tuple(axis for axis, size in enumerate(padded) if size == 1)
+    return jnp.sum(x, axis=repeated).reshape(shape)
+
+
 class RMSNorm(StrictHiPrim, supports=("grad", "jvp", "vmap", "remat")):
     """x / rms(x) * scale over the last axis, in the type of x.
 
@@ -76,13 +83,6 @@ class RMSNorm(StrictHiPrim, supports=("grad", "jvp", "vmap", "remat")):
             for shape in [(8,), (4, 1)]:
                 scale = jax.typeof(jax.ShapeDtypeStruct(shape, jnp.float32))
                 yield cls(x, scale, epsilon=1e-6)
-
-
-def summed_to(shape: tuple[int, ...], x: jax.Array) -> jax.Array:
-    """`x` added up along the axes that broadcasting from `shape` gave it."""
-    padded = (1,) * (x.ndim - len(shape)) + shape
-    repeated = tuple(axis for axis, size in enumerate(padded) if size == 1)
-    return jnp.sum(x, axis=repeated).reshape(shape)
 
 
 def rms_norm(x: jax.Array, scale: jax.Array, epsilon: float = 1e-6) -> jax.Array:

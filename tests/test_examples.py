@@ -26,7 +26,7 @@ from examples.plain import plain_module, plain_twin
 from examples.quantized_matmul import QuantizedMatmul, quantized_matmul
 from examples.registry import CHECKPOINT, JVP, Example
 from examples.rms_norm import RMSNorm, rms_norm
-from strict_hijax import StrictHiPrim
+from strict_hijax import StrictHijaxError, StrictHiPrim
 
 FOLDER = Path(examples.__file__).parent
 MODULES = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
@@ -844,6 +844,29 @@ for name in sys.argv[1:]:
     done = clean_process(args=("-c", code, *MODULES))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"{name} []" for name in MODULES]
+
+
+MISTAKES = [
+    ("log1pexp", "x_dot * jax.nn.sigmoid(x)", "jnp.sum(x_dot)", "SH320"),
+    ("clip_gradient", "(ct * scale).astype(ct.dtype)", "ct * scale", "SH316"),
+    ("rms_norm", "y_ct - along * y)).astype(x.dtype)", "y_ct - along * y))", "SH316"),
+    ("cross_entropy", "ct.astype(logits.dtype), None", "ct, None", "SH316"),
+    ("quantized_matmul", "* w_scale).astype(x.dtype)", "* w_scale)", "SH320"),
+    ("pallas_softmax", "(y, instantiate_zeros(ct)),)", "(y, ct)[0],)", "SH315"),
+    ("flash_attention", "[: k.shape[0]]", "", "SH416"),
+]
+
+
+@pytest.mark.parametrize(("name", "right", "wrong", "code"), MISTAKES)
+def test_a_mistake_fails_the_import(name: str, right: str, wrong: str, code: str):
+    """No check of an example waits for its first use, for want of a name."""
+    path = FOLDER / f"{name}.py"
+    source = path.read_text("utf-8")
+    assert source.count(right) == 1
+    mistaken = compile(source.replace(right, wrong), path, "exec")
+    variables = {"__name__": f"examples.{name}", "__package__": "examples"}
+    with pytest.raises(StrictHijaxError, match=code):
+        exec(mistaken, variables)
 
 
 @pytest.mark.parametrize("name", ["clip_gradient", "flash_attention", "registry"])
