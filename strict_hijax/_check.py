@@ -53,15 +53,20 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
       >>> check(square, jax.ShapeDtypeStruct((3,), "float32")).residual_bytes
       12
     """
-    if isinstance(target, _jax.HiPrim):
-        return check_instance(target)
-    if isinstance(target, type) and issubclass(target, _jax.HiPrim):
-        return _check_class(target)
+    is_class = isinstance(target, type) and issubclass(target, _jax.HiPrim)
+    if is_class or isinstance(target, _jax.HiPrim):
+        if args or kwargs:
+            raise _arguments_for_a_primitive().error()
+        return _check_class(target) if is_class else check_instance(target)
     if callable(target) and not isinstance(target, type):
         from ._custom_derivatives import check_function
 
         return check_function(target, *args, **kwargs)
-    raise Finding(
+    raise _without_rules(target).error()
+
+
+def _without_rules(target: object) -> Finding:
+    return Finding(
         code="SH122",
         subject="strict_hijax.check",
         headline="`strict_hijax.check` is given something that has no rules.",
@@ -69,14 +74,26 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
         "function and its arguments",
         got=repr(target)[:80],
         remedies=("check(MyPrim)", "check(fun, *args)"),
-    ).error()
+    )
+
+
+def _arguments_for_a_primitive() -> Finding:
+    return Finding(
+        code="SH122",
+        subject="strict_hijax.check",
+        headline="`strict_hijax.check` is given arguments for a primitive, which "
+        "declares its types itself, in `in_avals`.",
+        path="args",
+        expected="the instance alone, or its class",
+        remedies=("check(prim)",),
+    )
 
 
 def _check_class(cls: type) -> CheckReport:
     facts = facts_of_class(cls)
     try:
         instances = _examples(cls)
-    except (StrictHijaxError, NameError):
+    except StrictHijaxError:
         raise
     except Exception as error:
         raise _failing_examples(cls, error) from error

@@ -59,8 +59,8 @@ def sine(name: str = "Sine", bases: Any = (StrictHiPrim,), **body: Any) -> Any:
     }
     if body.keys() & {"vjp_bwd_retval", "vjp_bwd_retval_logs"}:
         del rules["vjp_bwd"]
-    if body.pop("examples", False) is True:
-        rules["examples"] = classmethod(lambda cls: [cls()])
+    if body.get("examples") is True:
+        body["examples"] = classmethod(lambda cls: [cls()])
     members = {k: v for k, v in (rules | body).items() if v is not None}
     return types.new_class(name, bases, keywords, lambda ns: ns.update(members))
 
