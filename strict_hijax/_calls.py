@@ -91,16 +91,16 @@ def _types_of_call(
 
 
 def _types_instead(
-    names: tuple[str, ...], path: str, declared: Any, aval: Any | None
+    names: tuple[str, ...], path: str, declared: Any, aval: Any
 ) -> Iterator[str]:
     one_by_one = _tuple([f"jax.typeof({name})" for name in names])
     types = f"jax.tree.map(jax.typeof, ({_tuple(names)}))"
     if path in names:
         types = f"({one_by_one})"
     yield f"self.in_avals = {types}   # of the arguments of the call"
-    if isinstance(aval, _jax.ShapedArray) and isinstance(declared, _jax.ShapedArray):
-        if aval.shape == declared.shape and aval.dtype != declared.dtype:
-            yield f'jnp.asarray({path}, "{declared.dtype}")   # convert the argument'
+    shaped = isinstance(aval, _jax.ShapedArray) and isinstance(declared, type(aval))
+    if shaped and aval.shape == declared.shape and aval.dtype != declared.dtype:
+        yield f'jnp.asarray({path}, "{declared.dtype}")   # convert the argument'
 
 
 def _tuple(items: Sequence[str]) -> str:

@@ -90,15 +90,10 @@ def no_init_finding(facts: ClassFacts) -> Finding:
 def _own_init(facts: ClassFacts) -> Location | None:
     """Where the `__init__` of a class is written, if it has one of its own."""
     init = inspect.getattr_static(facts.cls, "__init__")
-    written = init is not inspect.getattr_static(_strict_root(facts), "__init__")
-    place = location_of(init, "def __init__") if written else None
+    if init.__module__ == f"{__package__}._primitive":
+        return None
+    place = location_of(init, "def __init__")
     return place if place is not None and place.filename != "<string>" else None
-
-
-def _strict_root(facts: ClassFacts) -> type:
-    """`StrictHiPrim`, which this module cannot import."""
-    index = facts.cls.__mro__.index(_jax.HiPrim)
-    return facts.cls.__mro__[index - 1]
 
 
 def construction_findings(facts: ClassFacts, prim: Any) -> list[Finding]:

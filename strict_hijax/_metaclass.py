@@ -56,9 +56,7 @@ class StrictMeta(abc.ABCMeta):
         ignore: Iterable[str] = (),
         **kwargs: Any,
     ) -> StrictMeta:
-        said: dict[str, object] = dict(
-            supports=supports, abstract=abstract, ignore=ignore
-        )
+        said = (("supports", supports), ("abstract", abstract), ("ignore", ignore))
         location, module = _class_statement(name, bases, said)
         namespace = {"__module__": module, **namespace}
         setup = namespace.get("_setup")
@@ -187,7 +185,7 @@ def _is_root(cls: type) -> bool:
 
 
 def _class_statement(
-    name: str, bases: tuple[type, ...], said: dict[str, object]
+    name: str, bases: tuple[type, ...], said: Iterable[tuple[str, object]]
 ) -> tuple[Location, str]:
     """Where the class statement that is being executed stands, and in which module."""
     frame = sys._getframe(2)
@@ -199,7 +197,7 @@ def _class_statement(
         frame = frame.f_back
     listed = [getattr(base, "__name__", str(base)) for base in bases]
     defaults = {"supports": None, "abstract": False, "ignore": ()}
-    listed += [f"{k}={v!r:.60}" for k, v in said.items() if v is not defaults[k]]
+    listed += [f"{k}={v!r:.60}" for k, v in said if v is not defaults[k]]
     text = f"class {name}({', '.join(listed)})"
     return (
         Location(frame.f_code.co_filename, frame.f_lineno, text),

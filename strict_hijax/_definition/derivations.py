@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import jax.numpy as jnp
+
 from strict_hijax import _jax
 from strict_hijax._errors import Finding
 from strict_hijax._rules import (
@@ -14,7 +16,7 @@ from strict_hijax._rules import (
     derived_half,
 )
 from strict_hijax._signatures import (
-    certain_returns,
+    function_of,
     names_used,
     only_raises,
     reads_parameter,
@@ -130,9 +132,6 @@ def _origin(derivation: Derivation | None) -> str:
     return "written by hand" if derivation is None else f"from {derivation.name}"
 
 
-_FAMILY = frozenset({"super", "vjp_from_jvp", "vjp_from_lin", "linearize_from_jvp"})
-
-
 def _cannot_feed(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
     """Whether a forward rule written by hand cannot make a derived half's residuals.
 
@@ -140,22 +139,28 @@ def _cannot_feed(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
     only JAX's own half, called from here, makes them.
     """
     value = facts.rules[rule]
-    if only_raises(value) or (certain_returns(value) is None and not names_used(value)):
-        return False
-    if names_used(value) & (_FAMILY | {rule}):
-        return False
-    if derivation.name == "vjp_from_jvp":
-        return not reads_parameter(value, 1)
-    return True
+    public = derivation.name == "vjp_from_jvp" and reads_parameter(value, 1)
+    return _only_computes(value) and not public
 
 
 def _cannot_read(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
     """Whether a rule written by hand cannot read residuals that are private to JAX."""
     value = facts.rules[rule]
-    if derivation.name == "vjp_from_jvp" or only_raises(value):
+    private = derivation.name != "vjp_from_jvp"
+    return private and _only_computes(value) and reads_parameter(value, 1)
+
+
+_MODULES = frozenset({"jax", "jnp", "np", "numpy", "lax", "expand"})
+
+
+def _only_computes(value: object) -> bool:
+    """Whether a rule calls nothing but `expand` and functions of arrays.
+
+    What calls a helper, `super()` or another rule may do anything.
+    """
+    if function_of(value) is None or only_raises(value):
         return False
-    reading = {rule, "apply", "val", "lin", "linearized"}
-    return bool(names_used(value)) and not names_used(value) & (_FAMILY | reading)
+    return all(n in _MODULES or hasattr(jnp, n) for n in names_used(value))
 
 
 def _backward_rule(facts: ClassFacts) -> str | None:

@@ -49,7 +49,7 @@ def missing_for_transforms(facts: ClassFacts) -> Iterator[Finding]:
         what = "no reverse-mode rule" if transform == "grad" else "no rule for it"
         if transform == "grad" and len(lacking) == 1:
             what = "no " + " or ".join(f"`{n}`" for n in _installed(lacking[0])[:2])
-        first = _installed(lacking[0])[-1]
+        first = _installed(lacking[0])[-1 if transform == "grad" else 0]
         yield facts.finding(
             "SH102" if transform == "grad" else "SH103",
             f"promises `{transform}`, but has {what}.",
@@ -121,7 +121,8 @@ def lin_without_linearized(facts: ClassFacts) -> Iterator[Finding]:
     there, missing = ("lin", "linearized")
     if missing in facts.rules:
         there, missing = missing, there
-    if only_raises(facts.rules[there]) or suspects(facts, missing):
+    value = facts.rules[there]
+    if only_raises(value) or derivation_pair(value) or suspects(facts, missing):
         return
     remedies = [f"{RULES[missing].template(facts.inputs)}   # write it"]
     if facts.provides("jvp"):

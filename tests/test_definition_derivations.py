@@ -1,0 +1,365 @@
+"""Rules that JAX derives from others, and two backward rules: faults 4 to 7, and 9."""
+
+import pytest
+from jax.experimental.hijax import (
+    HiPrim,
+    jvp_from_lin,
+    linearize_from_jvp,
+    vjp_from_jvp,
+    vjp_from_lin,
+)
+
+from strict_hijax import DefinitionError, MissingRuleError, StrictHiPrim, transforms
+from tests.faults import Faulty, Table, check
+
+FAULTS = Table()
+add = FAULTS.add
+HAS_BATCH_DIM_RULE = hasattr(HiPrim, "batch_dim_rule")
+
+
+class Base(StrictHiPrim, abstract=True):
+    def expand(self, x):
+        return x
+
+
+class Jvp(Base, abstract=True):
+    def jvp(self, primals, tangents):
+        return primals[0], tangents[0]
+
+
+class Lin(Base, abstract=True):
+    def lin(self, nzs_in, x):
+        return x, None
+
+    def linearized(self, res, x_dot):
+        return x_dot
+
+
+class Forward(Base, abstract=True):
+    def vjp_fwd(self, nzs_in, x):
+        return self(x), x
+
+
+# --- 4. a pair assigned whole ---------------------------------------------------------
+
+
+@add("SH104", TypeError, "vjp_fwd, vjp_bwd_retval = vjp_from_jvp", rule="vjp_fwd")
+def vjp_from_jvp_whole():
+    class Bad(Jvp):
+        vjp_fwd = vjp_from_jvp
+
+
+@add("SH104", TypeError, "is a pair of rules, not a single rule", rule="vjp_bwd_retval")
+def vjp_from_lin_whole():
+    class Bad(Lin, Forward):
+        vjp_bwd_retval = vjp_from_lin
+
+
+@add("SH104", TypeError, "lin, linearized = linearize_from_jvp", rule="lin")
+def linearize_from_jvp_whole():
+    class Bad(Jvp, supports=("jvp",)):
+        lin = linearize_from_jvp
+
+
+@add("SH104", TypeError, "vjp_fwd, vjp_bwd_retval = vjp_from_jvp", rule="vjp")
+def under_a_name_that_is_no_rule():
+    class Bad(Jvp):
+        vjp = vjp_from_jvp
+
+
+class WholePair:
+    vjp_bwd = vjp_from_jvp
+
+
+@add("SH104", TypeError, "vjp_fwd, vjp_bwd_retval = vjp_from_jvp", rule="vjp_bwd")
+def whole_in_a_mixin():
+    class Bad(WholePair, Jvp):
+        pass
+
+
+# --- 5. halves ------------------------------------------------------------------------
+
+
+@add("SH105", TypeError, "got:      vjp_fwd, vjp_bwd = vjp_from_jvp", rule="vjp_fwd")
+def halves_exchanged():
+    class Bad(Jvp):
+        vjp_bwd, vjp_fwd = vjp_from_jvp
+
+
+@add("SH105", TypeError, "`vjp_bwd` is the `vjp_bwd_retval` one", rule="vjp_bwd")
+def a_half_under_the_name_of_another_rule():
+    class Bad(Jvp):
+        vjp_fwd, vjp_bwd = vjp_from_jvp
+
+
+@add("SH105", TypeError, "expected: lin, linearized", rule="lin")
+def linearize_halves_exchanged():
+    class Bad(Jvp, supports=("jvp",)):
+        linearized, lin = linearize_from_jvp
+
+
+@add("SH105", TypeError, "expected: jvp = jvp_from_lin", rule="linearized")
+def jvp_from_lin_under_another_name():
+    class Bad(Base, supports=("linearize",)):
+        def lin(self, nzs_in, x):
+            return x, None
+
+        linearized = jvp_from_lin
+
+
+@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp", rule="vjp_bwd_retval")
+def halves_of_two_derivations():
+    class Bad(Jvp, Lin):
+        vjp_fwd, _ = vjp_from_jvp
+        _, vjp_bwd_retval = vjp_from_lin
+
+
+@add("SH105", TypeError, "vjp_fwd written by hand", rule="vjp_bwd_retval")
+def a_forward_by_hand_for_vjp_from_jvp():
+    class Bad(Jvp):
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), x
+
+        _, vjp_bwd_retval = vjp_from_jvp
+
+
+@add("SH105", TypeError, "vjp_fwd written by hand", rule="vjp_bwd_retval")
+def a_forward_by_hand_for_vjp_from_lin():
+    class Bad(Lin, Forward):
+        _, vjp_bwd_retval = vjp_from_lin
+
+
+@add("SH105", TypeError, "linearized written by hand", rule="linearized")
+def a_linearized_by_hand_for_linearize_from_jvp():
+    class Bad(Jvp, supports=("linearize",)):
+        lin, _ = linearize_from_jvp
+
+        def linearized(self, res, x_dot):
+            return res * x_dot
+
+
+# --- 6. derived from nothing ----------------------------------------------------------
+
+
+@add("SH106", NotImplementedError, "def jvp(self, primals, tangents)", rule="jvp")
+def vjp_from_no_jvp():
+    class Bad(Base):
+        vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+
+
+@add("SH106", NotImplementedError, "linearize_from_jvp", rule="jvp")
+def through_a_chain():
+    class Bad(Base):
+        vjp_fwd, vjp_bwd_retval = vjp_from_lin
+        lin, linearized = linearize_from_jvp
+
+
+class DerivesFromJvp(Base, abstract=True):
+    vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+
+
+@add("SH106", NotImplementedError, "must implement `jvp`", rule="jvp")
+def derived_in_a_base():
+    class Bad(DerivesFromJvp):
+        pass
+
+
+@add("SH106", NotImplementedError, "derives `vjp_fwd`", rule="jvp")
+def taken_away_by_a_subclass():
+    class Good(DerivesFromJvp, Jvp):
+        pass
+
+    class Bad(Good):
+        jvp = None
+
+
+# --- 7. circles -----------------------------------------------------------------------
+
+
+@add("SH107", TypeError, "each would be defined in terms of the other", rule="jvp")
+def a_circle():
+    class Bad(Base, supports=()):
+        jvp = jvp_from_lin
+        lin, linearized = linearize_from_jvp
+
+
+@add("SH107", TypeError, "jvp = jvp_from_lin; lin, linearized", rule="jvp")
+def a_circle_through_a_base():
+    class Middle(Base, supports=("linearize",), abstract=True):
+        lin, linearized = linearize_from_jvp
+
+    class Bad(Middle):
+        jvp = jvp_from_lin
+
+
+@add("SH107", TypeError, "def jvp(self, primals, tangents)", rule="jvp")
+def a_circle_below_the_backward_rules():
+    class Bad(Base, supports=("grad",)):
+        vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+        lin, linearized = linearize_from_jvp
+        jvp = jvp_from_lin
+
+
+# --- 9. two backward rules ------------------------------------------------------------
+
+if not HAS_BATCH_DIM_RULE:  # where there is one, its derived `batch` needs both
+
+    @add("SH109", TypeError, "JAX calls `vjp_bwd`", "delete", rule="vjp_bwd_retval")
+    def both_in_one_class():
+        class Bad(Forward):
+            def vjp_bwd(self, res, g, acc):
+                acc.accum(g)
+
+            def vjp_bwd_retval(self, res, g):
+                return (g,)
+
+    @add("SH109", TypeError, "vjp_bwd = HiPrim.vjp_bwd", rule="vjp_bwd_retval")
+    def a_subclass_whose_rule_is_not_called():
+        class Middle(Forward):
+            def vjp_bwd(self, res, g, acc):
+                acc.accum(g)
+
+        class Bad(Middle):
+            def vjp_bwd_retval(self, res, g):
+                return (2 * g,)
+
+    @add("SH109", TypeError, "never `vjp_bwd_retval`", rule="vjp_bwd_retval")
+    def logs_beside_the_plain_one():
+        class Bad(Forward):
+            def vjp_bwd_retval_logs(self, res, g):
+                return (g,), {"norm": g}
+
+            def vjp_bwd_retval(self, res, g):
+                return (g,)
+
+    @add("SH109", TypeError, "never `vjp_bwd_retval`", rule="vjp_bwd_retval")
+    def derived_beside_one_by_hand():
+        class Bad(Jvp):
+            vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+
+            def vjp_bwd(self, res, g, acc):
+                acc.accum(g)
+
+
+@FAULTS.parametrize()
+def test_a_wrong_derivation_fails_the_class_statement(faulty: Faulty):
+    assert isinstance(check(faulty), DefinitionError | MissingRuleError)
+
+
+# --- what must be accepted ------------------------------------------------------------
+
+
+def test_chains():
+    class Good(Jvp, supports=("grad", "jvp", "linearize")):
+        lin, linearized = linearize_from_jvp
+        vjp_fwd, vjp_bwd_retval = vjp_from_lin
+
+    assert transforms(Good)["grad"] == "derived (vjp_from_lin)"
+
+
+def test_a_pair_kept_under_a_name_of_its_own_before_it_is_unpacked():
+    class Good(Jvp):
+        derivation = vjp_from_jvp
+        vjp_fwd, vjp_bwd_retval = derivation
+
+    assert transforms(Good)["grad"] == "derived (vjp_from_jvp)"
+
+
+def test_a_forward_by_hand_that_makes_the_residuals_of_the_derived_half():
+    class Good(Jvp):
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), ((x,), nzs_in)
+
+        _, vjp_bwd_retval = vjp_from_jvp
+
+    class Super(Jvp):
+        vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+
+    class Calls(Super):
+        def vjp_fwd(self, nzs_in, x):
+            return super().vjp_fwd(nzs_in, x)
+
+    assert issubclass(Calls, HiPrim)
+
+
+def test_a_backward_by_hand_for_the_residuals_of_a_derived_forward():
+    class Good(Jvp):
+        vjp_fwd, _ = vjp_from_jvp
+
+        def vjp_bwd_retval(self, res, g):
+            (x,), _ = res
+            return (g * x,)
+
+    class Accumulates(Jvp):
+        vjp_fwd, _ = vjp_from_jvp
+
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
+
+    assert transforms(Accumulates)["grad"] == "derived (vjp_from_jvp)"
+
+
+def test_two_backward_rules_of_which_one_calls_the_other():
+    class Good(Forward):
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(*self.vjp_bwd_retval(res, g))
+
+        def vjp_bwd_retval(self, res, g):
+            return (g,)
+
+    class Logs(Forward):
+        def vjp_bwd_retval_logs(self, res, g):
+            return self.vjp_bwd_retval(res, g), None
+
+        def vjp_bwd_retval(self, res, g):
+            return (g,)
+
+    assert issubclass(Logs, HiPrim)
+
+
+@pytest.mark.parametrize("other", [None, HiPrim.vjp_bwd_retval])
+def test_a_second_backward_rule_that_is_none(other):
+    class Good(Forward):
+        vjp_bwd_retval = other
+
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
+
+    assert issubclass(Good, HiPrim)
+
+
+def test_a_second_backward_rule_that_only_raises():
+    class Good(Forward):
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
+
+        def vjp_bwd_retval(self, *args):
+            raise NotImplementedError
+
+    assert issubclass(Good, HiPrim)
+
+
+def test_a_subclass_that_returns_to_the_other_backward_rule():
+    class Middle(Forward):
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
+
+    class Good(Middle):
+        vjp_bwd = HiPrim.vjp_bwd
+
+        def vjp_bwd_retval(self, res, g):
+            return (g,)
+
+    assert transforms(Good)["grad"] == "provided (vjp_fwd, vjp_bwd_retval)"
+
+
+def test_a_base_whose_rule_gives_way_to_the_subclass():
+    class Middle(Forward):
+        def vjp_bwd_retval(self, res, g):
+            return (g,)
+
+    class Good(Middle):
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
+
+    assert transforms(Good)["grad"] == "provided (vjp_fwd, vjp_bwd)"
