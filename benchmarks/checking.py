@@ -27,6 +27,7 @@ def rows(settings: Settings) -> Iterator[Row]:
     for name, (build, specs) in CASES.items():
         settings.say(f"eager check: {name}")
         samples = _check_samples(build, specs, settings)
+        # The check is of the definition as a whole, its checks without types included.
         figure = "eager check / make_jaxpr of forward and backward"
         yield row_of(figure, name, samples, CHECK, ratio(samples, "strict", "rules"))
         figure = "eager check / make_jaxpr of primal, forward and backward"
