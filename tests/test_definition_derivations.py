@@ -290,6 +290,13 @@ def test_a_backward_by_hand_for_the_residuals_of_a_derived_forward():
             (x,), _ = res
             return (g * x,)
 
+    class Linear(Lin):
+        vjp_fwd, _ = vjp_from_lin
+
+        def vjp_bwd_retval(self, res, g):
+            from_lin, _ = res
+            return (g * from_lin,)
+
     class Accumulates(Jvp):
         vjp_fwd, _ = vjp_from_jvp
 

@@ -144,10 +144,13 @@ def _cannot_feed(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
 
 
 def _cannot_read(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
-    """Whether a rule written by hand cannot read residuals that are private to JAX."""
+    """Whether a rule written by hand cannot read a derived half's residuals.
+
+    Those of `linearize_from_jvp` are an object of JAX's own; the others are tuples.
+    """
     value = facts.rules[rule]
-    private = derivation.name != "vjp_from_jvp"
-    return private and _only_computes(value) and reads_parameter(value, 1)
+    opaque = derivation.name == "linearize_from_jvp"
+    return opaque and _only_computes(value) and reads_parameter(value, 1)
 
 
 _MODULES = frozenset({"jax", "jnp", "np", "numpy", "lax", "expand"})

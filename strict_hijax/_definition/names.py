@@ -45,6 +45,9 @@ def suspects(facts: ClassFacts, rule: str) -> bool:
     return any(found.rule == rule for found in look_alikes(facts))
 
 
+_LONG_NAMES = tuple(name for name in RULES if len(name) > 5)
+
+
 def look_alikes(facts: ClassFacts) -> list[LookAlike]:
     """Names that JAX never calls, each with the missing rule that was meant."""
     promised = {n for t in facts.supports for group in TRANSFORMS[t] for n in group}
@@ -70,7 +73,7 @@ def _meant(facts: ClassFacts, name: str, value: Any, promised: set[str]) -> str 
         if rule in facts.rules or not _fits(value, rule, facts):
             continue
         lacking = rule in promised and not _promise_kept(facts, rule)
-        helper = not lacking and name.startswith(rule)  # `transposed`, `expand_dims`
+        helper = not lacking and name.startswith(_LONG_NAMES)  # such as `transposed`
         close = _close(name, rule, 0.72 if lacking else 0.88)
         if not helper and (close or _same_letters(name, rule)):
             return rule

@@ -50,7 +50,8 @@ def _problem(rule: Rule, arity: Arity) -> str | None:
 
 
 def _lacks_self(arity: Arity) -> bool:
-    return arity.first not in ("self", "cls", "_", "_self", "this", None)
+    cannot = arity.most == -1
+    return cannot or arity.first not in ("self", "cls", "_", "_self", "this", None)
 
 
 def _counts(rule: Rule, arity: Arity) -> frozenset[int]:
@@ -86,7 +87,7 @@ def _disagreement(
     facts: ClassFacts, name: str, arity: Arity, other: str, n: int
 ) -> Finding:
     rule, taken = RULES[name], len(RULES[name].leading)
-    if taken and arity.takes(n):
+    if taken and arity.takes(n) and arity.names == facts.inputs:
         lacks = f"`{rule.leading[0]}`" if taken == 1 else f"one of {rule.leading}"
         return _cannot_take(
             facts, name, arity, f"lacks {lacks}, which JAX gives before the inputs."

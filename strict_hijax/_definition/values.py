@@ -162,13 +162,12 @@ def wrong_effects(value: object) -> str | None:
 
 
 def eq_without_hash(facts: ClassFacts) -> Iterator[Finding]:
-    body = vars(facts.cls)
-    if "__eq__" in body and body.get("__hash__") is None:
+    if facts.cls.__hash__ is None:
         yield facts.finding(
             "SH119",
             "defines `__eq__` without `__hash__`, so that it cannot be hashed; "
             "`jax.jit` of an instance, and any cache, needs it.",
-            location=location_of(body["__eq__"], "def __eq__") or facts.location,
+            location=location_of(facts.cls.__eq__, "def __eq__") or facts.location,
             remedies=(
                 "__hash__ = StrictHiPrim.__hash__   # of its class name and params",
                 "def __hash__(self): return hash(...)   # of what __eq__ compares",
