@@ -371,7 +371,7 @@ def _refuse_uncallable(fun: Any) -> None:
         kind = type(fun).__name__
         raise _usage(
             "fun",
-            f"is given a {kind} in place of a function.",
+            f"is given `fun` of type {kind}, which is no function.",
             expected="a function, or a jax.custom_vjp",
             got=repr(fun)[:60],
             remedies=(
@@ -395,11 +395,12 @@ def _refuse_nondiff_of_existing(fun: Any, argnums: Any, argnames: Any) -> None:
 def _as_tuple(value: Any, kind: type) -> tuple[Any, ...]:
     """A tuple of what may be one value, as users write `nondiff_argnums=1`."""
     if isinstance(value, str) or not isinstance(value, Iterable):
+        name = "nondiff_argnums" if kind is int else "nondiff_argnames"
         raise _usage(
-            "nondiff_argnums" if kind is int else "nondiff_argnames",
-            f"needs a tuple of {kind.__name__}, even if it is one.",
+            name,
+            f"needs `{name}` as a tuple, even if it is one.",
             expected=f"a tuple of {kind.__name__}",
             got=repr(value)[:60],
-            remedies=(f"({value!r},)",),
+            remedies=(f"{name}=({value!r},)",),
         ).error()
     return tuple(value)

@@ -34,7 +34,7 @@ from ._exceptions import (
     users_line,
 )
 from ._forward_results import OutputTypes
-from ._function_rules import FunctionRules, Inputs
+from ._function_rules import FunctionRules, Inputs, positional_count
 from ._progress import any_in_progress, in_progress
 from ._report import describe_all
 
@@ -65,6 +65,7 @@ class Checker:
         self._ignored = ignored
         self._eager = eager
         self._code = code_key(rules)
+        self._count = positional_count(rules.fun)
         self._examined: Remembered[_Examined] = Remembered()
 
     # --- at import --------------------------------------------------------------------
@@ -90,7 +91,7 @@ class Checker:
     def before_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Check a call of types that were not seen yet; raise what is found."""
         rules = self.rules
-        if kwargs:
+        if kwargs or len(args) < self._count:
             try:
                 args = _jax.resolve_kwargs(rules.fun, args, kwargs)
             except TypeError:

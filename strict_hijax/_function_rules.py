@@ -105,6 +105,12 @@ class FunctionRules:
         return ", ".join([*static, "res", "ct", *accums])
 
 
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
+
+
 def qualified_name(function: Any) -> str:
     """Module and qualified name of a function, a partial or another callable."""
     while isinstance(function, functools.partial):
@@ -137,14 +143,21 @@ def positional_names(function: Any, count: int) -> tuple[str, ...]:
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):
         return tuple(f"args[{i}]" for i in range(count))
-    positional = (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    )
-    names = [p.name for p in parameters if p.kind in positional]
+    names = [p.name for p in parameters if p.kind in _POSITIONAL]
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
     names += [f"{rest}[{i}]" for i in range(count - len(names))]
     return tuple(names[:count])
+
+
+def positional_count(function: Any) -> int:
+    """How many arguments JAX gives a function, where it completes them by defaults."""
+    if isinstance(function, functools.partial):  # JAX does not look into these
+        return 0
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return 0
+    return sum(p.kind in _POSITIONAL for p in parameters)
 
 
 def visible_arity(function: Any) -> Arity | None:
