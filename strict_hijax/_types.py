@@ -162,10 +162,9 @@ def structure_mismatch(
     """
     if treedef == _LEAF:
         return _leaf_mismatch(value, zeros, path)
-    node = treedef.node_data()
-    if node is None:  # the structure of None
+    kind, data = treedef.node_data()
+    if kind is type(None):
         return None if value is None else Mismatch(path, "None", describe_value(value))
-    kind, data = node
     if type(value) is not kind:
         return Mismatch(path, _describe_node(treedef), describe_value(value))
     keyed, children = _one_level(value), treedef.children()
