@@ -48,7 +48,7 @@ def spec_of(annotation: Any, dims: Mapping[str, Any]) -> Any:
         return spec_of(args[0], dims)
     if isinstance(annotation, type) and hasattr(annotation, "_fields"):
         hints = typing.get_type_hints(annotation)
-        fields: tuple[str, ...] = annotation._fields  # pyright: ignore
+        fields: tuple[str, ...] = annotation._fields  # pyright: ignore[reportAttributeAccessIssue]
         return annotation(*(spec_of(hints.get(name), dims) for name in fields))
     name = getattr(annotation, "__name__", repr(annotation))
     raise Uncovered(f"is annotated with {name}, which is no jaxtyping type")

@@ -148,6 +148,7 @@ def _spread(treedef: Any, ct: Any) -> list[tuple[Any, bool]] | None:
     As in JAX, None or a lone value stands for all leaves of the container in its place.
     None where the structures do not fit.
     """
+    prefix: Any
     leaves, prefix = tree_util.tree_flatten(ct, is_leaf=lambda x: x is None)
     dummy = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
     try:
@@ -156,7 +157,7 @@ def _spread(treedef: Any, ct: Any) -> list[tuple[Any, bool]] | None:
         return None
     spread: list[tuple[Any, bool]] = []
     for leaf, subtree in zip(leaves, subtrees, strict=True):
-        count = tree_util.tree_structure(subtree).num_leaves
+        count = len(tree_util.tree_leaves(subtree))
         spread += [(leaf, count > 1)] * count
     return spread
 
@@ -196,7 +197,7 @@ def _no_tuple(
         what += "arguments that can be differentiated."
         says = _sentences.bwd_length(rules, got, inputs.treedef)
     else:
-        what = f"must return a tuple with one cotangent for each argument; it returns "
+        what = "must return a tuple with one cotangent for each argument; it returns "
         what += f"{_kind_of(got)}."
         says = _sentences.bwd_no_tuple(rules, got, inputs.treedef)
     finding = rules.finding(
@@ -249,8 +250,8 @@ def _wrong_structure(
         expected=expected,
         got=got,
         facts=(
-            "A container is a container also for sizes and flags in it; a bare None "
-            "stands for all of it.",
+            "A container is one also with sizes and flags in it;",
+            "a bare None stands for all of it.",
         ),
         jax_says=_sentences.bwd_structure(rules, whole, inputs.treedef),
         remedies=(
@@ -263,7 +264,7 @@ def _wrong_structure(
 def _first_difference(treedef: Any, ct: Any, path: str) -> tuple[str, str, str]:
     """Where a cotangent first departs from its argument, expected and got."""
     node = treedef.node_data()
-    prefix = tree_util.tree_structure(ct)
+    prefix: Any = tree_util.tree_structure(ct)
     if node is not None and prefix.node_data() is not None:
         keyed = list(_jax.flatten_one_level_with_keys(ct)[0])
         children = treedef.children()
@@ -302,7 +303,7 @@ def _nothing_given(rules: FunctionRules, wanting: list[str], what: str) -> Findi
         remedies=(
             f"x_acc.accum(None)   # a zero on purpose, for {wanting[0]}"
             if rules.with_accums
-            else f"return {', '.join(['None'] * len(wanting))},   # spelled out: on purpose",
+            else f"return {', '.join(['None'] * len(wanting))},   # on purpose",
             "jax.lax.stop_gradient(x)   # in place of a rule",
         ),
     )
@@ -326,7 +327,7 @@ def _constants(code: types.CodeType) -> Iterator[Any]:
             yield from _constants(const)
 
 
-# --- accumulators -----------------------------------------------------------------------
+# --- accumulators -----------------------------------------------------------------
 
 
 def _accumulators(

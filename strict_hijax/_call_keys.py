@@ -20,18 +20,7 @@ from ._function_rules import FunctionRules, Inputs, innermost
 MOST_REMEMBERED = 64
 MOST_CHECKS_OF_CODE = 8
 
-_PLAIN = (
-    bool
-    | int
-    | float
-    | complex
-    | str
-    | bytes
-    | type(None)
-    | type
-    | np.dtype
-    | enum.Enum
-)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.dtype, enum.Enum)
 
 
 class _Same:

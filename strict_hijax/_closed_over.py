@@ -39,15 +39,13 @@ def closed_over_finding(rules: FunctionRules, role: str, says: str) -> Finding |
         expected="values of the call, given as arguments or kept as residuals",
         got=", ".join(f"{name}: {describe(value.aval)}" for name, value in held),
         facts=(
-            "The value belongs to a transformation outside of the function; rules are "
-            "run",
-            "when the function is differentiated, where it is not valid.",
+            "It belongs to a transformation outside of the function. Rules are run",
+            "when the function is differentiated, and it is not valid there.",
         ),
         jax_says=says.strip().partition("\n")[0],
         remedies=(
             f"make {names} an argument of `{rules.name}`: bwd gives it a cotangent",
-            f"jax.lax.stop_gradient({held[0][0]})   # if it is no input, and keep it in "
-            "the residuals",
+            f"jax.lax.stop_gradient({held[0][0]})   # where it is closed over",
         ),
     )
 
@@ -55,7 +53,7 @@ def closed_over_finding(rules: FunctionRules, role: str, says: str) -> Finding |
 def explain_tracer(
     rules: FunctionRules, role: str, ignored: frozenset[str], error: Exception
 ) -> None:
-    """Raise what names the tracer, where JAX complains of one that a rule closes over."""
+    """Raise what names the tracer, if JAX complains of one that a rule closes over."""
     if is_about_a_tracer(error):
         finding = closed_over_finding(rules, role, str(error))
         if finding is not None and without_ignored([finding], ignored):
@@ -87,7 +85,7 @@ _held_by_rules: Remembered[tuple[weakref.ref[Any], Finding]] = Remembered()
 
 
 def held_tracers(rule: Any) -> Iterator[tuple[str, Any]]:
-    """Names and tracers that a rule closes over, in its cells, defaults and bindings."""
+    """Names and tracers that a rule closes over: in cells, defaults and bindings."""
     for name, value in _held(rule):
         for keypath, leaf in _leaves(value):
             if isinstance(leaf, _jax.Tracer):
@@ -122,8 +120,9 @@ def _held(rule: Any, depth: int = 4) -> Iterator[tuple[str, Any]]:
             if isinstance(value, types.FunctionType | functools.partial):
                 yield from _held(value, depth - 1)
         yield from _defaults(rule)
-    if hasattr(rule, "__wrapped__"):
-        yield from _held(rule.__wrapped__, depth - 1)
+    wrapped = getattr(rule, "__wrapped__", None)
+    if wrapped is not None:
+        yield from _held(wrapped, depth - 1)
 
 
 def _defaults(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ import dataclasses
 import difflib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import jax
@@ -240,7 +240,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
             super().defremat_with_logs(fwd, rem, bwd, *args, **kwargs)
 
     @contextlib.contextmanager
-    def _definition(self) -> Iterator[None]:
+    def _definition(self) -> Generator[None]:
         """Check once what is defined within; JAX defines some forms by another."""
         if self._is_defining:
             yield

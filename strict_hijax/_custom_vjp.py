@@ -17,14 +17,14 @@ def own_attributes(function: Any) -> dict[str, Any]:
 
 
 def attributes_of(function: Any) -> dict[str, Any] | None:
-    """The attributes of an existing custom_vjp function; None for any other function."""
+    """The attributes of an existing custom_vjp function; None for any other."""
     if isinstance(function, _jax.CustomVJP):
         return own_attributes(function)
     return _jax.rules_of_custom_vjp3(function)
 
 
 def rules_of(attributes: Mapping[str, Any]) -> list[FunctionRules]:
-    """The rules among the attributes of a custom_vjp function: of VJP, then of remat."""
+    """The rules among the attributes of a custom_vjp function: remat's, then VJP's."""
     fun, argnums = attributes["fun"], attributes["nondiff_argnums"]
     batching = bool(attributes.get("generic_batching"))
     found: list[FunctionRules] = []

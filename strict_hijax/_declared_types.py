@@ -1,4 +1,4 @@
-"""Types declared for a function: by `example_args`, or by `dims` and its annotations."""
+"""Types declared for a function: by `example_args`, or by `dims` and annotations."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ def _no_array(rules: FunctionRules, args: Sequence[Any], leaf: Any) -> Finding:
     return rules.finding(
         "SH425",
         None,
-        f"is given `example_args` with {describe_value(leaf)} for `{name}`, which is no "
-        "array and no spec.",
+        f"is given `example_args` with {describe_value(leaf)} for `{name}`, which is "
+        "no array and no spec.",
         path=name,
         location=rules.location("primal"),
         expected="an array, a jax.ShapeDtypeStruct, or a pytree of these",

@@ -191,7 +191,7 @@ class _Tracing:
     def _trace(
         self, role: str, call: Callable[..., list[Any]], avals: Sequence[Any]
     ) -> list[Any] | None:
-        """Trace one rule, and note its effects; its output types, or None if it raised."""
+        """Trace a rule and note its effects; its output types, or None if it raised."""
         backends = _jax.initialised_backends()
         try:
             jaxpr = _jax.trace_to_jaxpr(call, avals, f"{role} of {self.rules.name}")
@@ -203,7 +203,7 @@ class _Tracing:
             return None
         if new := _jax.initialised_backends() - backends:
             self.seen.backends[role] = new
-        self._judge(self._new_effects(role, jaxpr))
+        self._judge(list(self._new_effects(role, jaxpr)))
         outputs = [v.aval for v in jaxpr.outvars]
         effects = sorted({type(effect).__name__ for effect in jaxpr.effects})
         self.seen.reports.append(
@@ -272,7 +272,7 @@ def _can_be_returned(leaf: Any) -> bool:
 def _cotangents(
     rules: FunctionRules, types: Sequence[Any], given: Iterator[Any]
 ) -> list[Any]:
-    """The cotangents of the outputs, as JAX gives them; of integers, zeros of float0."""
+    """Cotangents of the outputs, as JAX gives them; of integers, zeros of float0."""
     zeros = _jax.SymbolicZero if rules.symbolic_zeros else _jax.zeros_of_float0
     return [zeros(ct) if has_no_tangent(ct) else next(given) for ct in types]
 

@@ -58,7 +58,7 @@ def _jax_allows(effect: Any, role: str) -> bool:
 
 
 def parse_policy(policy: Any, subject: str) -> EffectPolicy:
-    """The policy that a user gave as `effects=`, or an error that says what it can be."""
+    """The policy that a user gave as `effects=`, or an error with what it can be."""
     if isinstance(policy, EffectPolicy):
         return policy
     if isinstance(policy, str) and policy in POLICIES:
@@ -176,11 +176,12 @@ def _remedies(code: str, effect: Any, policy: EffectPolicy) -> tuple[str, ...]:
         return move, f"effects=({more},)   # if it is meant"
     if code == "SH502":
         return move, 'effects="jax"   # if it is never used under jax.checkpoint'
+    register = "jax._src.effects.custom_derivatives_allowed_effects.add_type"
+    place = f"{kind.__module__}.{kind.__qualname__}"
     return (
         move,
-        f"a library registers {kind.__module__}.{kind.__qualname__} as safe with:",
-        "  jax._src.effects.custom_derivatives_allowed_effects.add_type("
-        f"{kind.__name__})",
+        f"{register}({kind.__name__})",
+        f"  # that line stands where {place} is defined, and says that it is safe",
     )
 
 

@@ -14,7 +14,6 @@ from types import TracebackType
 
 import jax
 
-from . import _jax
 from ._errors import Finding, Location, StrictHijaxError
 from ._function_definition import definition_advice
 from ._function_rules import FunctionRules, Inputs

@@ -238,8 +238,8 @@ def _static_array(
     return rules.finding(
         "SH422",
         None,
-        f"is given an array for `{name}`, which `nondiff_argnums` declares to be static. "
-        "It fails under jit, vmap or scan, where the array is a tracer.",
+        f"is given an array for `{name}`, which `nondiff_argnums` declares to be "
+        "static. It fails under jit, vmap or scan, where the array is a tracer.",
         kind=_StaticTracer if is_tracer else Finding,
         path=name,
         location=rules.location("primal"),

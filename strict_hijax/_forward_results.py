@@ -48,7 +48,7 @@ def _value(leaf: Any) -> Any:
 def forward_findings(
     rules: FunctionRules, result: Any, primal: OutputTypes | None, role: str = "fwd"
 ) -> list[Finding]:
-    """What is wrong with the result of `fwd` or `rem`; `primal` is None if not known."""
+    """What is wrong with the result of `fwd` or `rem`; `primal` may be unknown."""
     if not isinstance(result, list | tuple) or len(result) != 2:
         return [_no_pair(rules, role, result, primal)]
     out, residuals = result
@@ -121,7 +121,7 @@ def _output_finding(
     got_aval: Any = None,
     expected_aval: Any = None,
 ) -> Finding:
-    remedies = (f"return from {role} what `{rules.name}` returns",)
+    remedies: tuple[str, ...] = (f"return from {role} what `{rules.name}` returns",)
     shapes = [getattr(a, "shape", None) for a in (got_aval, expected_aval)]
     if got_aval is not None and shapes[0] == shapes[1]:
         dtype = getattr(expected_aval, "dtype", None)
@@ -152,8 +152,8 @@ def _other_structure(
         and primal.treedef.node_data()[0] is tuple
     ):
         facts = (
-            f"`{rules.name}` itself returns a tuple; {role} returns that tuple as the "
-            "first of two: ((a, b), res).",
+            f"`{rules.name}` itself returns a tuple: it is the first of the two that",
+            f"{role} returns, as in ((a, b), res).",
         )
     return rules.finding(
         "SH411",
@@ -182,7 +182,8 @@ def _residuals(rules: FunctionRules, role: str, residuals: Any) -> Iterator[Find
         yield rules.finding(
             "SH413",
             role,
-            f"keeps a residual that is no JAX value: `{path}` is {describe_value(leaf)}.",
+            f"keeps a residual that is no JAX value: `{path}` is "
+            f"{describe_value(leaf)}.",
             path=path,
             expected="arrays and numbers, in any pytree",
             got=describe_value(leaf),

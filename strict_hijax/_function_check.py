@@ -1,4 +1,4 @@
-"""check for functions: every rule traced for given inputs, and a report of what it is."""
+"""check for functions: every rule traced for given inputs, and a report of it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
 def _report(rules: FunctionRules, inputs: Inputs, seen: Examination) -> CheckReport:
     takes = ", ".join(describe_all(inputs.avals))
     outputs = () if seen.outputs is None else seen.outputs.avals
-    unchecked = ()
+    unchecked: tuple[str, ...] = ()
     if seen.stopped is not None:
         role, error = seen.stopped
         unchecked = (f"{role} {rules.rule_name(role)}: {first_line(error)}",)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from . import _jax, _sentences
 from ._errors import Finding, Location
@@ -56,7 +57,7 @@ def cotangent_finding(
         return None
     code, why, remedies = _how_types_differ(path, expected, got)
     words = describe_pair(expected, got)
-    where = {} if location is None else {"location": location}
+    place = rules.location("bwd") if location is None else location
     return rules.finding(
         code,
         "bwd",
@@ -70,16 +71,16 @@ def cotangent_finding(
         ),
         jax_says=_sentences.bwd_type(rules, keypath, aval, expected, ct),
         remedies=remedies,
-        **where,
+        location=place,
     )
 
 
 def _extended(*avals: Any) -> bool:
-    """Whether one is of an extended dtype (keys, scaled float8), with rules of its own."""
+    """Whether one is of an extended dtype, such as scaled float8: it has own rules."""
     dtypes = [getattr(aval, "dtype", None) for aval in avals]
     shapes = [getattr(aval, "shape", None) for aval in avals]
     extended = any(
-        dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.extended)
+        dtype is not None and jnp.issubdtype(dtype, jax.dtypes.extended)
         for dtype in dtypes
     )
     return extended and shapes[0] == shapes[1]

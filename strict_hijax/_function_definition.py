@@ -45,8 +45,8 @@ def definition_advice(rules: FunctionRules) -> list[Finding]:
         rules.finding(
             "SH902",
             "fwd",
-            "takes the arguments of the function in another order: JAX gives them in the "
-            f"order of the function, ({', '.join(primal.names)}).",
+            "takes the arguments of the function in another order: JAX gives them in "
+            f"the order of the function, ({', '.join(primal.names)}).",
             expected=", ".join(primal.names),
             got=", ".join(fwd.names),
             remedies=(f"def {rules.rule_name('fwd')}({', '.join(primal.names)}): ...",),
@@ -79,8 +79,8 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
             yield rules.finding(
                 "SH402",
                 None,
-                f"is given a {type(rule).__name__} as its {role} rule, which JAX cannot "
-                "call.",
+                f"is given a {type(rule).__name__} as its {role} rule, which JAX "
+                "cannot call.",
                 expected=f"a function: the {role} rule",
                 got=f"a {type(rule).__name__}",
                 remedies=(_signature(rules, role, ("x",)),),
@@ -89,8 +89,8 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
             yield rules.finding(
                 "SH402",
                 role,
-                f"is {what}: a call of it gives {what.removesuffix(' function')} in place "
-                "of a result.",
+                f"is {what}: a call of it gives {what.removesuffix(' function')} in "
+                "place of a result.",
                 expected="a function that returns its result",
                 got=what,
                 remedies=("return ...   # in place of yield or async",),
@@ -227,7 +227,9 @@ def _why(rules: FunctionRules, role: str) -> tuple[str, ...]:
             if rules.nondiff_argnums
             else ()
         )
-    facts = ("bwd takes the residuals and the cotangent of the output",)
+    facts: tuple[str, ...] = (
+        "bwd takes the residuals and the cotangent of the output",
+    )
     if rules.nondiff_argnums:
         facts += ("after the nondiff arguments, in the order of the function",)
     if rules.with_accums:

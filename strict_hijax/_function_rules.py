@@ -56,7 +56,7 @@ class FunctionRules:
 
     @property
     def is_run_as_hijax(self) -> bool:
-        """Whether JAX runs it by its hijax implementation, with sentences of its own."""
+        """Whether JAX runs it by its hijax implementation, with other sentences."""
         return self.generic_batching or _jax.custom_vjp3_enabled()
 
     def finding(
@@ -89,7 +89,7 @@ class FunctionRules:
         return location_of(function, text if "lambda" not in text else "lambda")
 
     def argument_names(self, count: int) -> tuple[str, ...]:
-        """How the user calls the function's positional arguments, all `count` of them."""
+        """How the user calls the function's first `count` positional arguments."""
         return positional_names(self.fun, count)
 
     def dynamic_names(self, count: int) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def positional_count(function: Any) -> int:
 
 
 def visible_arity(function: Any) -> Arity | None:
-    """How many arguments a function takes, where its code is what its signature says."""
+    """How many arguments a function takes, if its code is what its signature says."""
     if any(hasattr(function, name) for name in ("__wrapped__", "__signature__")):
         return None
     return arity_of_function(function)
@@ -169,7 +169,7 @@ def visible_arity(function: Any) -> Arity | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inputs:
-    """The arguments of one call: the structure and types of those that are not static."""
+    """The arguments of one call: structure and types of those that are not static."""
 
     treedef: Any
     avals: tuple[Any, ...]

@@ -56,7 +56,7 @@ try:
     from jax._src.core import typematch as typematch
     from jax._src.core import typeof as typeof
     from jax._src.custom_derivatives import CustomVJPPrimal as CustomVJPPrimal
-    from jax._src.custom_derivatives import custom_vjp as CustomVJP
+    from jax._src.custom_derivatives import custom_vjp as _CustomVJP
     from jax._src.effects import Effect as Effect
     from jax._src.effects import (
         custom_derivatives_allowed_effects as custom_derivatives_allowed_effects,
@@ -81,6 +81,8 @@ try:
     from jax._src.util import fun_name as fun_name
 except ImportError as error:
     raise _unsupported(f"{error.name} has changed ({error.msg})") from error
+
+CustomVJP = _CustomVJP
 
 # Classic `vmap` of a primitive without a `batch` rule; until 0.11.2 it could be
 # derived from `batch_dim_rule`, and then needs `vjp_bwd_retval`. Remove with 0.11.2.
@@ -259,9 +261,9 @@ def when_a_tracer_is_lowered(look: Callable[[Any], None]) -> None:
     raises something better.
     """
 
-    def refuse(value: Any, *_: Any) -> Any:
-        look(value)
-        raise TypeError(f"No constant handler for type: {type(value)}")
+    def refuse(val: Any, aval: Any) -> Any:
+        look(val)
+        raise TypeError(f"No constant handler for type: {type(val)}")
 
     _mlir.register_constant_handler(Tracer, refuse)
 

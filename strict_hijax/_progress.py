@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from ._call_keys import CodeKey
 
@@ -17,7 +17,7 @@ _in_progress: contextvars.ContextVar[frozenset[CodeKey]] = contextvars.ContextVa
 
 
 @contextlib.contextmanager
-def in_progress(code: CodeKey) -> Iterator[None]:
+def in_progress(code: CodeKey) -> Generator[None]:
     """Run a rule: within, calls of functions of this code are not checked."""
     token = _in_progress.set(_in_progress.get() | {code})
     try:

@@ -1,4 +1,4 @@
-"""What stock JAX says about faults of custom_vjp rules, so that our messages contain it.
+"""What stock JAX says about faults of custom_vjp rules; our messages contain it.
 
 People search for these sentences, and tests match them. JAX has one set for its classic
 implementation and another where `jax_custom_vjp3` is on
@@ -57,10 +57,10 @@ def fwd_structure(
     """The primal output of fwd has another structure than the function's."""
     return (
         f"{_fwd(rules)}(equal to the output of the custom_vjp-decorated function "
-        f"{rules.name}) and {_second_element(rules)}instead the fwd rule output's first "
-        f"element had container/pytree structure:\n    {_tree(rules, *got)}\nwhile the "
-        f"custom_vjp-decorated function {rules.name} had output container/pytree "
-        f"structure:\n    {_tree(rules, *expected)}."
+        f"{rules.name}) and {_second_element(rules)}instead the fwd rule output's "
+        "first element had container/pytree structure:\n    "
+        f"{_tree(rules, *got)}\nwhile the custom_vjp-decorated function {rules.name} "
+        f"had output container/pytree structure:\n    {_tree(rules, *expected)}."
     )
 
 
@@ -81,8 +81,8 @@ def fwd_types(
         )
     return (
         f"{_fwd(rules)}(equal to the output of the custom_vjp-decorated function "
-        f"{rules.name}) and {_second_element(rules)}instead the fwd rule output's first "
-        f"element had shapes/dtypes of:\n    {_tree(rules, *got[:2])}\nwhile the "
+        f"{rules.name}) and {_second_element(rules)}instead the fwd rule output's "
+        f"first element had shapes/dtypes of:\n    {_tree(rules, *got[:2])}\nwhile the "
         f"custom_vjp-decorated function {rules.name} had output shapes/dtypes of:\n"
         f"    {_tree(rules, *expected[:2])}"
     )
@@ -147,8 +147,8 @@ def bwd_type(
         if not is_zero(ct):
             return sentence
         return (
-            f"{sentence}. Consider just returning a None here instead of a SymbolicZero "
-            "object."
+            f"{sentence}. Consider just returning a None here instead of a "
+            "SymbolicZero object."
         )
     if is_zero(ct):
         return (
@@ -159,10 +159,10 @@ def bwd_type(
             "returning a None here instead of a SymbolicZero object."
         )
     return (
-        f"Custom VJP bwd rule attached to {source} must produce an output with the same "
-        f"type as the args tuple of the primal function, but at output{keypath} the bwd "
-        f"rule produced an output of type {describe(got)} corresponding to an input of "
-        f"type {describe(aval)}{_jax.mismatch_extra(aval, got)}"
+        f"Custom VJP bwd rule attached to {source} must produce an output with the "
+        f"same type as the args tuple of the primal function, but at output{keypath} "
+        f"the bwd rule produced an output of type {describe(got)} corresponding to an "
+        f"input of type {describe(aval)}{_jax.mismatch_extra(aval, got)}"
     )
 
 
@@ -180,8 +180,8 @@ def logs_no_dict(rules: FunctionRules, logs: Any) -> str:
     which = f" {rules.bwd}" if rules.is_run_as_hijax else ""
     if rules.with_accums:
         return (
-            f"Custom VJP bwd rule{which} was registered with defvjp_with_accums, and so "
-            "must return None or a dict of backward-pass log entries, but got "
+            f"Custom VJP bwd rule{which} was registered with defvjp_with_accums, and "
+            "so must return None or a dict of backward-pass log entries, but got "
             f"{type(logs).__name__}."
         )
     return (
@@ -199,9 +199,9 @@ def static_tracer() -> str:
         )
     return (
         "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
-        "position indicated by nondiff_argnums as non-differentiable. Tracers cannot be "
-        "passed as non-differentiable arguments to custom_vjp functions; instead, "
-        "nondiff_argnums should only be used for arguments that can't be or contain JAX "
-        "tracers, e.g. function-valued arguments. In particular, array-valued arguments "
-        "should typically not be indicated as nondiff_argnums."
+        "position indicated by nondiff_argnums as non-differentiable. Tracers cannot "
+        "be passed as non-differentiable arguments to custom_vjp functions; instead, "
+        "nondiff_argnums should only be used for arguments that can't be or contain "
+        "JAX tracers, e.g. function-valued arguments. In particular, array-valued "
+        "arguments should typically not be indicated as nondiff_argnums."
     )

@@ -177,7 +177,7 @@ class RuleWrapper:
 
 
 def _values(args: Sequence[Any], rules: FunctionRules) -> tuple[list[Any], bool]:
-    """The arguments without the records of `symbolic_zeros`; and if all are perturbed."""
+    """The arguments without the records of `symbolic_zeros`; if all are perturbed."""
     if not rules.symbolic_zeros:
         return list(args), True
     flags: list[bool] = []

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from jax import ShapeDtypeStruct as S
 from jaxtyping import Array, Bool, Complex, Float, Float32, Int, Key, PyTree, Shaped
-from tests.custom_vjp_cases import error_of
 
 from strict_hijax import (
     ArgumentError,
@@ -15,6 +14,7 @@ from strict_hijax import (
     check,
     checked_custom_vjp,
 )
+from tests.custom_vjp_cases import error_of
 
 X = jnp.ones((2, 3))
 
@@ -206,7 +206,7 @@ def test_annotations_of_every_kind():
 
 
 def test_a_name_that_is_not_there_yet_puts_the_check_off():
-    def fun(x: "NotYet", w: "NotYet"):  # noqa: F821
+    def fun(x: "NotYet", w: "NotYet"):
         return x * w
 
     checked = define_norm(fun, bwd=lambda res, ct: (ct, ct), dims={"b": 2, "d": 3})
@@ -260,7 +260,7 @@ def test_nondiff_argnums_of_a_function_that_has_its_own():
 
 @pytest.mark.parametrize("code", ["SH999", "417", "sh417 ", 417])
 def test_an_unknown_code(code):
-    with pytest.raises(UsageError, match="SH120 .*no code of strict_hijax"):
+    with pytest.raises(UsageError, match=r"SH120 .*no code of strict_hijax"):
         checked_custom_vjp(dense, ignore=(code,))
 
 
@@ -342,16 +342,16 @@ def test_check_of_a_function_reports_types_and_residuals():
 def test_check_of_a_plain_custom_vjp_finds_its_faults():
     plain = jax.custom_vjp(dense)
     plain.defvjp(dense_fwd, lambda res, ct: (ct, ct))
-    with pytest.raises(ValueError, match="SH416 .*dense"):
+    with pytest.raises(ValueError, match=r"SH416 .*dense"):
         check(plain, X, jnp.ones((3, 4)))
 
 
 def test_check_of_functions_that_cannot_be_checked():
-    with pytest.raises(UsageError, match="SH122 .*dense"):
+    with pytest.raises(UsageError, match=r"SH122 .*dense"):
         check(dense, X, X)
-    with pytest.raises(AttributeError, match="SH401 .*dense"):
+    with pytest.raises(AttributeError, match=r"SH401 .*dense"):
         check(jax.custom_vjp(dense), X, X)
-    with pytest.raises(UsageError, match="SH425 .*dense"):
+    with pytest.raises(UsageError, match=r"SH425 .*dense"):
         check(define(), X)
 
 

@@ -7,10 +7,10 @@ from jax import ShapeDtypeStruct as S
 from jax.experimental import io_callback
 from jax.experimental.buffer_callback import buffer_callback
 from jax.extend.core import Primitive
-from tests.custom_vjp_cases import error_of
 
 from strict_hijax import EffectError, UsageError, checked_custom_vjp
 from strict_hijax._jax import Effect, IOEffect, custom_derivatives_allowed_effects
+from tests.custom_vjp_cases import error_of
 
 X = jnp.ones(3)
 SPEC = S((3,), jnp.float32)
