@@ -11,7 +11,7 @@ from jax import tree_util
 from . import _jax
 from ._definition import ClassFacts
 from ._errors import Finding
-from ._rules import RULES
+from ._rules import RULES, derived_half
 from ._types import (
     describe,
     describe_pair,
@@ -134,13 +134,23 @@ def forward_findings(
         return [_no_pair(facts, prim, rule, result)]
     out, residuals, *rest = result
     findings = output_findings(facts, prim, rule, out)
-    if rule == "vjp_fwd":  # `lin` may keep any objects: JAX calls `linearized` at once
-        findings += _residual_findings(facts, residuals)
+    if _keeps_values(facts, rule):
+        findings += _residual_findings(facts, rule, residuals)
     if rest:
         findings += _flag_findings(facts, prim, rule, rest[0], out)
     if len(rest) == 2 and rest[1] is not None and rule == "vjp_fwd":
         findings += _structured_residual_findings(facts, prim)
     return findings
+
+
+def _keeps_values(facts: ClassFacts, rule: str) -> bool:
+    """Whether residuals must be JAX values.
+
+    Those of `lin` may be any objects, since JAX calls `linearized` at once; but not
+    where the reverse rules are derived from it.
+    """
+    half = derived_half(facts.rules.get("vjp_fwd"))
+    return rule == "vjp_fwd" or (half is not None and "lin" in half[0].needs)
 
 
 def _is_plain_pair(prim: Any, result: Any) -> bool:
@@ -170,16 +180,18 @@ def _no_pair(facts: ClassFacts, prim: Any, rule: str, result: Any) -> Finding:
     )
 
 
-def _residual_findings(facts: ClassFacts, residuals: Any) -> Iterator[Finding]:
+def _residual_findings(
+    facts: ClassFacts, rule: str, residuals: Any
+) -> Iterator[Finding]:
     for keypath, leaf in tree_util.tree_leaves_with_path(residuals):
         if type_of(leaf) is None and not is_zero(leaf):
             path = "res" + _jax.keystr(keypath)
             yield facts.finding(
                 "SH306",
-                f"has a `vjp_fwd` with a residual that is no JAX value, at `{path}`.",
-                rule="vjp_fwd",
+                f"has a `{rule}` with a residual that is no JAX value, at `{path}`.",
+                rule=rule,
                 path=path,
-                location=facts.where("vjp_fwd"),
+                location=facts.where(rule),
                 expected="arrays, numbers, and pytrees of them",
                 got=describe_value(leaf),
                 jax_says=no_type_says(leaf),

@@ -23,7 +23,16 @@ from ._errors import (
 )
 from ._report import RuleReport, bytes_of, describe_all
 from ._rules import BACKWARD_RULES
-from ._types import cotangent_type, describe, has_no_tangent, is_zero, type_of
+from ._types import (
+    cotangent_type,
+    describe,
+    has_no_tangent,
+    is_zero,
+    lowered_types,
+    lowered_value,
+    raised,
+    type_of,
+)
 
 _jax.hide_from_tracebacks(__file__)
 
@@ -55,7 +64,7 @@ def trace_rules(facts: ClassFacts, twin: Any) -> Traced:
     """Trace `expand`, the forward rule and the backward rule of a checked twin."""
     traced = Traced()
     with _jax.clean_context():
-        _trace(traced, facts, "expand", twin.in_avals_flat, _expand(twin))
+        _trace_expand(traced, facts, twin)
         if facts.provides("vjp_fwd"):
             kept = _Kept()
             _trace(traced, facts, "vjp_fwd", twin.in_avals_flat, _forward(twin, kept))
@@ -91,6 +100,7 @@ def _trace(
     rule: str,
     in_avals: Sequence[Any],
     call: Callable[..., Sequence[Any]],
+    shown: tuple[Sequence[Any], Sequence[Any]] | None = None,
 ) -> None:
     backends = _jax.initialised_backends()
     try:
@@ -103,13 +113,10 @@ def _trace(
         return
     if new := _jax.initialised_backends() - backends:
         traced.findings.append(_backend_finding(facts, rule, new))
+    takes, gives = shown or (in_avals, [v.aval for v in jaxpr.outvars])
+    effects = sorted(type(effect).__name__ for effect in jaxpr.effects)
     traced.reports.append(
-        RuleReport(
-            rule,
-            describe_all(in_avals),
-            describe_all([v.aval for v in jaxpr.outvars]),
-            tuple(sorted(type(effect).__name__ for effect in jaxpr.effects)),
-        )
+        RuleReport(rule, describe_all(takes), describe_all(gives), tuple(effects))
     )
 
 
@@ -164,12 +171,22 @@ def _backend_finding(facts: ClassFacts, rule: str, backends: frozenset[str]) -> 
 # --- one function for each rule -------------------------------------------------------
 
 
-def _expand(twin: Any) -> Callable[..., list[Any]]:
-    def expand(*leaves: Any) -> list[Any]:
-        out = twin.expand(*tree_util.tree_unflatten(twin.in_tree, leaves))
-        return _values(out)
+def _trace_expand(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+    """JAX runs `expand` when it lowers: on hijax values, made of what is inside."""
 
-    return expand
+    def expand(*lowered: Any) -> list[Any]:
+        values = iter(lowered)
+        leaves = [raised(aval, values) for aval in twin.in_avals_flat]
+        out = twin.expand(*tree_util.tree_unflatten(twin.in_tree, leaves))
+        return [part for value in _values(out) for part in lowered_value(value)]
+
+    try:
+        lo_types = [t for aval in twin.in_avals_flat for t in lowered_types(aval)]
+    except NotImplementedError as error:  # a hijax type without `lo_ty`
+        traced.unchecked.append(("expand", error))
+        return
+    shown = twin.in_avals_flat, twin.out_avals_flat
+    _trace(traced, facts, "expand", lo_types, expand, shown)
 
 
 def _values(tree: Any) -> list[Any]:

@@ -80,6 +80,24 @@ def has_no_tangent(ct_aval: Any | None) -> bool:
     return getattr(ct_aval, "dtype", None) == jax.dtypes.float0
 
 
+def lowered_types(aval: Any) -> list[Any]:
+    """The types that a hijax type is made of; any other type alone."""
+    return list(aval.lo_ty()) if aval.is_high else [aval]
+
+
+def raised(aval: Any, values: Iterator[Any]) -> Any:
+    """A value of a type, made of the next values of what it is lowered to."""
+    if not aval.is_high:
+        return next(values)
+    return aval.raise_val(*(next(values) for _ in aval.lo_ty()))
+
+
+def lowered_value(value: Any) -> list[Any]:
+    """What a hijax value is made of; any other value alone."""
+    aval: Any = type_of(value)
+    return list(aval.lower_val(value)) if aval.is_high else [value]
+
+
 def is_zero(value: Any) -> bool:
     """Whether a value is one of JAX's symbolic zeros."""
     return isinstance(value, _jax.Zero | _jax.SymbolicZero)
