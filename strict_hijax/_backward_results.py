@@ -42,10 +42,9 @@ def backward_findings(
     input is not differentiated, so that giving nothing can be right.
     """
     if watches is not None:
-        return [
-            *_logs(rules, result),
-            *_accumulators(rules, inputs, watches, may_skip),
-        ]
+        logs = list(_logs(rules, result))
+        returned = result is not None and type(result) is not dict
+        return logs + _accumulators(rules, inputs, watches, may_skip or returned)
     cotangents, findings = result, list[Finding]()
     if rules.with_logs:
         if not isinstance(result, list | tuple) or len(result) != 2:

@@ -710,10 +710,11 @@ import jax, jax.numpy as jnp
 from jax._src import xla_bridge
 from strict_hijax import checked_custom_vjp, check
 S = jax.ShapeDtypeStruct
+key = jax.eval_shape(jax.random.key, 0)
 f = checked_custom_vjp(lambda x, k: x * jnp.arange(3) + jax.random.normal(k, (3,)),
-                       example_args=(S((3,), "float32"), jax.eval_shape(jax.random.key, 0)))
+                       example_args=(S((3,), "float32"), key))
 f.defvjp(lambda x, k: (f(x, k), x), lambda r, ct: (ct * jnp.array([0., 1., 2.]), None))
-check(f, S((3,), "float32"), jax.eval_shape(jax.random.key, 0))
+check(f, S((3,), "float32"), key)
 assert not xla_bridge._backends, xla_bridge._backends
 """
     done = clean_process(code)
