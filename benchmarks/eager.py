@@ -71,10 +71,10 @@ def _measure(
     settings.say(f"{figure}: {name}")
     arrays = values(specs)
 
-    def contender(kit: Kit):
+    def call_of(kit: Kit) -> Callable[[], Any]:
         fun = build(kit)
-        return repeated(lambda: fun(*arrays))
+        return lambda: fun(*arrays)
 
-    contenders = {kit.name: contender(kit) for kit in TWINS}
+    contenders = repeated({kit.name: call_of(kit) for kit in TWINS})
     samples = interleaved(contenders, settings.rounds(150), collect_every=25)
     return row_of(figure, name, samples, target)

@@ -1,6 +1,7 @@
 """The run time of compiled programs: nothing of strict_hijax is left in them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 
@@ -44,11 +45,11 @@ def _together(figure: str, several: list[Samples], name: str) -> Row:
 def _samples(program: Program, settings: Settings) -> Samples:
     arrays = values(program.specs)
 
-    def contender(kit: Kit):
+    def call_of(kit: Kit) -> Callable[[], Any]:
         fun, _ = gradient(program.build(kit), program.specs)
         compiled = jax.jit(fun)
-        return repeated(lambda: jax.block_until_ready(compiled(*arrays)))
+        return lambda: jax.block_until_ready(compiled(*arrays))
 
     builds = {"strict": STRICT, "plain": PLAIN, "again": PLAIN}
-    contenders = {name: contender(kit) for name, kit in builds.items()}
+    contenders = repeated({name: call_of(kit) for name, kit in builds.items()})
     return interleaved(contenders, settings.rounds(60), collect_every=20)

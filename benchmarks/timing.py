@@ -66,13 +66,23 @@ def seconds_of(fun: Callable[[], Any]) -> float:
     return (_clock() - start) / 1e9
 
 
-def repeated(fun: Callable[[], Any], *, at_least: float = SAMPLE_SECONDS) -> Contender:
-    """A contender that is the mean of as many calls as fill a sample."""
-    fun()
+def repeated(
+    funs: Mapping[str, Callable[[], Any]], *, at_least: float = SAMPLE_SECONDS
+) -> dict[str, Contender]:
+    """Contenders that are the means of many calls, the same number for all.
+
+    What a sample costs once, whatever the number of calls, is then shared out evenly.
+    """
+    for fun in funs.values():
+        fun()
     calls = 1
-    while _loop(fun, calls) * calls < at_least:
+    while min(_loop(fun, calls) for fun in funs.values()) * calls < at_least:
         calls *= 2
-    return lambda _: _loop(fun, calls)
+
+    def contender(fun: Callable[[], Any]) -> Contender:
+        return lambda _: _loop(fun, calls)
+
+    return {name: contender(fun) for name, fun in funs.items()}
 
 
 def _loop(fun: Callable[[], Any], calls: int) -> float:

@@ -158,10 +158,27 @@ def test_clock_counts_waiting_or_not(name: str, least: float) -> None:
 
 def test_repeated_calls_are_averaged() -> None:
     calls: list[None] = []
-    sample = repeated(lambda: calls.append(None), at_least=1e-4)
+    contenders = repeated({"one": lambda: calls.append(None)}, at_least=1e-4)
     before = len(calls)
-    assert 0 < sample(0) < 1e-4
+    assert 0 < contenders["one"](0) < 1e-4
     assert len(calls) - before > 1
+
+
+def test_all_contenders_repeat_the_same_number_of_calls() -> None:
+    calls = {"slow": 0, "quick": 0}
+
+    def slow() -> None:
+        calls["slow"] += 1
+        time.sleep(1e-3)
+
+    def quick() -> None:
+        calls["quick"] += 1
+
+    contenders = repeated({"slow": slow, "quick": quick}, at_least=1e-4)
+    before = dict(calls)
+    for contender in contenders.values():
+        contender(0)
+    assert calls["slow"] - before["slow"] == calls["quick"] - before["quick"] > 1
 
 
 def test_fresh_copies_share_no_code() -> None:
