@@ -192,9 +192,14 @@ def assert_close(got, expected, tolerance: float) -> None:
         np.testing.assert_allclose(a, b, rtol=0, atol=limit)
 
 
+def arguments_of(example: Example, seed: int = 0):
+    """Its arguments in NumPy, in which what is computed with them is not compiled."""
+    return jax.device_get(example.arguments(seed))
+
+
 def stacked(rows):
     """Several arguments, along a new first axis of each leaf."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(rows))
 
 
 @functools.cache
@@ -257,7 +262,7 @@ each_example = each_of(registry.ALL)
 
 @each_example
 def test_value_and_gradient_are_those_of_the_reference(example: Example):
-    args = example.arguments()
+    args = arguments_of(example)
     loss, gradient = reference_loss_and_gradient(example, args)
     expected = loss, clipped_as(example, gradient)
     assert_close(loss_and_gradient(example, args), expected, tolerance_of(example))
@@ -265,7 +270,7 @@ def test_value_and_gradient_are_those_of_the_reference(example: Example):
 
 @each_example
 def test_gradient_has_exactly_the_types_of_the_arguments(example: Example):
-    args = example.arguments()
+    args = arguments_of(example)
     _, gradient = loss_and_gradient(example, args)
     types = [(leaf.shape, leaf.dtype) for leaf in floats(args)]
     assert [(leaf.shape, leaf.dtype) for leaf in gradient] == types
@@ -281,7 +286,7 @@ def test_eager_gradient_is_the_jitted_one(example: Example):
 
 @each_example
 def test_vmap_of_the_gradient_is_a_loop(example: Example):
-    rows = [example.arguments(seed) for seed in range(3)]
+    rows = [arguments_of(example, seed) for seed in range(3)]
     got = jax.jit(jax.vmap(gradient_of(loss_of(example.function))))(*stacked(rows))
     expected = stacked([loss_and_gradient(example, args)[1] for args in rows])
     assert_close(got, expected, tolerance_of(example))
@@ -304,17 +309,17 @@ def batches(example: Example):
     ],
 )
 def test_gradient_of_vmap_is_a_loop(example: Example, axes: tuple[int | None, ...]):
-    shared = example.arguments()
+    shared = arguments_of(example)
     rows = [
         tuple(
             mine if axis is not None else all_have
             for mine, all_have, axis in zip(args, shared, axes, strict=True)
         )
-        for args in map(example.arguments, range(3))
+        for args in [arguments_of(example, seed) for seed in range(3)]
     ]
 
     def put(axis: int | None, mapped):
-        return jax.tree.map(lambda x: jnp.moveaxis(x, 0, axis or 0), mapped)
+        return jax.tree.map(lambda x: np.moveaxis(x, 0, axis or 0), mapped)
 
     def total(*args):
         return jnp.sum(jax.vmap(loss_of(example.function), axes)(*args))
@@ -329,10 +334,21 @@ def test_gradient_of_vmap_is_a_loop(example: Example, axes: tuple[int | None, ..
     )
     for mine, mapped, axis in zip(got, each, axes, strict=True):
         if axis is None:
-            mapped = jax.tree.map(lambda x: jnp.sum(x, axis=0), mapped)
+            mapped = jax.tree.map(lambda x: np.sum(x, axis=0), mapped)
         if floats(mine):
             expected = floats(put(axis, mapped) if axis is not None else mapped)
             assert_close(floats(mine), expected, 3 * tolerance_of(example))
+
+
+def added(total, loss):
+    """A sum in which each term weighs differently, by what was before it."""
+    return total + (1 + jnp.sin(total / 64)) * loss
+
+
+@jax.jit
+@jax.grad
+def gradient_of_sum(losses):
+    return functools.reduce(added, losses, jnp.float32(0))
 
 
 @each_example
@@ -347,29 +363,25 @@ def test_gradient_of_a_scan_in_company(example: Example):
 
     def step(total, row):
         loss = loss_of(example.function)(*row) + beside(*row)
-        return total + (1 + jnp.sin(total / 64)) * loss, None
+        return added(total, loss), None
 
     def by_scan(*args):
         return jax.lax.scan(step, jnp.float32(0), args)[0]
 
-    def by_loop(losses):
-        total = jnp.float32(0)
-        for loss in losses:
-            total += (1 + jnp.sin(total / 64)) * loss
-        return total
-
-    rows = [example.arguments(seed) for seed in range(3)]
+    rows = [arguments_of(example, seed) for seed in range(3)]
     got = jax.jit(gradient_of(by_scan))(*stacked(rows))
     single = [reference_loss_and_gradient(example, args) for args in rows]
+    wide = [widened(floats(args)) for args in rows]
     losses = [
-        loss + beside(*args) for (loss, _), args in zip(single, rows, strict=True)
+        loss + sum(np.sum(np.sin(x)) for x in leaves)
+        for (loss, _), leaves in zip(single, wide, strict=True)
     ]
     expected = []
-    weights = jax.jit(jax.grad(by_loop))(losses)
-    for weight, (_, gradient), args in zip(weights, single, rows, strict=True):
-        gradient = clipped_as(example, [weight * g for g in gradient])
-        pairs = zip(gradient, widened(floats(args)), strict=True)
-        expected.append([g + weight * jnp.cos(x) for g, x in pairs])
+    weights = jax.device_get(gradient_of_sum(losses))
+    for weight, (_, gradient), leaves in zip(weights, single, wide, strict=True):
+        gradient = [weight * g for g in jax.device_get(gradient)]
+        pairs = zip(clipped_as(example, gradient), leaves, strict=True)
+        expected.append([g + weight * np.cos(x) for g, x in pairs])
     assert_close(got, stacked(expected), 3 * tolerance_of(example))
 
 
@@ -382,7 +394,7 @@ def test_an_output_without_influence_gives_zero(example: Example):
         return jnp.float32(0) * x
 
     forget.defvjp(lambda x: (forget(x), None), lambda _, ct: (None,))
-    args = example.arguments()
+    args = arguments_of(example)
 
     def loss(*args):
         forgotten = jax.tree.map(forget, example.function(*args))
@@ -394,7 +406,7 @@ def test_an_output_without_influence_gives_zero(example: Example):
 
 @each_of(SMALL)
 def test_second_order_is_that_of_the_reference(example: Example):
-    args = example.arguments()
+    args = arguments_of(example)
 
     def twice(function, clipped):
         def along(*args):
@@ -422,7 +434,7 @@ def test_second_order_has_exactly_the_types_of_the_arguments(example: Example):
 
 @each_of(e for e in WIDE if family(e) not in NOT_DIFFERENTIABLE)
 def test_derivatives_are_limits_of_differences(example: Example):
-    args = example.arguments()
+    args = arguments_of(example)
     modes = ["fwd", "rev"] if JVP in example.tags else ["rev"]
     loss = jax.jit(loss_of(example.function))
 
@@ -436,9 +448,9 @@ def test_derivatives_are_limits_of_differences(example: Example):
 
 @each_of(e for e in registry.ALL if JVP in e.tags)
 def test_tangent_is_that_of_the_reference(example: Example):
-    args = example.arguments()
+    args = arguments_of(example)
     leaves = floats(args)
-    directions = [jnp.cos(leaf) for leaf in leaves]
+    directions = [np.cos(leaf) for leaf in leaves]
 
     def pushed(function, args, leaves, directions):
         def of_floats(leaves):
@@ -455,7 +467,7 @@ def test_tangent_is_that_of_the_reference(example: Example):
 
 @each_of(e for e in WIDE if JVP in e.tags)
 def test_jacobians_in_both_modes_agree(example: Example):
-    args = example.arguments()
+    args = arguments_of(example)
 
     def of_floats(leaves):
         return example.function(*with_floats(args, leaves))
@@ -467,7 +479,7 @@ def test_jacobians_in_both_modes_agree(example: Example):
 
 @each_of(e for e in registry.ALL if CHECKPOINT in e.tags)
 def test_gradient_of_checkpoint_is_the_gradient(example: Example):
-    args = example.arguments()
+    args = arguments_of(example)
     got = jax.jit(gradient_of(jax.checkpoint(loss_of(example.function))))(*args)
     _, expected = loss_and_gradient(example, args)
     assert_close(got, expected, tolerance_of(example))
@@ -485,7 +497,7 @@ def new_remat():
 @pytest.mark.usefixtures("new_remat")
 def test_gradient_of_the_new_checkpoint_is_the_gradient(example: Example):
     """It calls the reverse rules, so it takes every example."""
-    args = example.arguments()
+    args = arguments_of(example)
     got = jax.jit(gradient_of(jax.checkpoint(loss_of(example.function))))(*args)
     _, expected = loss_and_gradient(example, args)
     assert_close(got, expected, tolerance_of(example))
