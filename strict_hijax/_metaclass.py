@@ -72,6 +72,7 @@ class StrictMeta(abc.ABCMeta):
                 location,
             )
         namespace["_setup"] = setup
+        _raise_unknown_keywords(_qualified_name(namespace, name), bases, kwargs)
         cls = super().__new__(mcs, name, bases, namespace, **kwargs)
         if getattr(cls, "__abstractmethods__", ()):
             cls._facts = dataclasses.replace(cls._facts, abstract=True)
@@ -226,8 +227,20 @@ def _promises(
     return frozenset(map(str, names))
 
 
+_OTHER_NAMES = {
+    "vjp": "grad",
+    "reverse": "grad",
+    "backward": "grad",
+    "forward": "jvp",
+    "lin": "linearize",
+    "batch": "vmap",
+    "checkpoint": "remat",
+}
+
+
 def _wrong_supports(subject: str, value: object, what: str) -> Finding:
-    near = difflib.get_close_matches(str(value), TRANSFORMS, n=1, cutoff=0.3)
+    name = _OTHER_NAMES.get(value, value) if isinstance(value, str) else ""
+    near = difflib.get_close_matches(str(name), TRANSFORMS, n=1, cutoff=0.5)
     return Finding(
         code="SH117",
         subject=subject,
@@ -238,6 +251,29 @@ def _wrong_supports(subject: str, value: object, what: str) -> Finding:
         got=f"{value!r:.60}",
         remedies=(f'supports=("{near[0] if near else "grad"}",)',),
     )
+
+
+def _raise_unknown_keywords(
+    subject: str, bases: tuple[type, ...], kwargs: dict[str, Any]
+) -> None:
+    """Refuse what no `__init_subclass__` of the bases takes."""
+    hooks = {base.__init_subclass__ for base in bases} if kwargs else set()
+    if not kwargs or any(hasattr(hook, "__func__") for hook in hooks):
+        return
+    name, ours = next(iter(kwargs)), ("supports", "abstract", "ignore")
+    near = difflib.get_close_matches(name, ours, n=1, cutoff=0.5)
+    raise Finding(
+        code="SH117",
+        subject=subject,
+        headline=f"`{subject}`: there is no class keyword {name!r}"
+        + (f"; did you mean {near[0]!r}?" if near else "."),
+        path=name,
+        expected="supports=, abstract=, ignore=, or what an `__init_subclass__` takes",
+        got=f"{name}={kwargs[name]!r:.60}",
+        remedies=(f"{near[0]}=...",)
+        if near
+        else (f"def __init_subclass__(cls, *, {name}, **kwargs): ...   # in a base",),
+    ).error()
 
 
 def _is_abstract(subject: str, abstract: object) -> bool:

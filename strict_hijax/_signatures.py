@@ -31,6 +31,17 @@ def is_callable_rule(value: object) -> bool:
     return hasattr(type(value), "__get__")  # a property may return a callable
 
 
+def is_property_with_arguments(value: object) -> bool:
+    """Whether a value is a property whose getter wants more than self."""
+    getter: object = None
+    if isinstance(value, property):
+        getter = value.fget
+    elif isinstance(value, functools.cached_property):
+        getter = value.func
+    arity = arity_of(getter)
+    return arity is not None and arity.least > 0
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arity:
     """How many positional arguments a function can take, after any `self`.

@@ -77,6 +77,15 @@ def whole_in_a_mixin():
         pass
 
 
+@add("SH104", TypeError, "vjp_fwd, vjp_bwd_retval = vjp_from_lin", rule="vjp_fwd")
+def whole_under_a_rule_of_another_pair():
+    class Bad(Jvp):
+        vjp_fwd = linearize_from_jvp
+
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
+
+
 # --- 5. halves ------------------------------------------------------------------------
 
 
@@ -171,6 +180,18 @@ def taken_away_by_a_subclass():
 
     class Bad(Good):
         jvp = None
+
+
+@add(
+    "SH106",
+    NotImplementedError,
+    "from `lin` and `linearized`",
+    "your `jvp`",
+    rule="lin",
+)
+def from_lin_beside_a_jvp():
+    class Bad(Jvp):
+        vjp_fwd, vjp_bwd_retval = vjp_from_lin
 
 
 # --- 7. circles -----------------------------------------------------------------------

@@ -153,6 +153,20 @@ def in_a_mixin():
         pass
 
 
+@add("SH110", TypeError, "lacks `self`", "got:      vjp_fwd(nzs_in, x)", rule="vjp_fwd")
+def forward_without_self():
+    class Bad(Base):
+        def vjp_fwd(nzs_in, x):
+            return x, None
+
+
+@add("SH110", TypeError, "argument `x`", "expected: expand(self, x)", rule="expand")
+def everything_keyword_only():
+    class Bad(StrictHiPrim, supports=()):
+        def expand(self, *, x):
+            return x
+
+
 # --- 11. rules that disagree ----------------------------------------------------------
 
 

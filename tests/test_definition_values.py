@@ -73,6 +73,14 @@ def none_that_jax_calls():
             return (g,)
 
 
+@add("SH114", TypeError, "a property with arguments", rule="vjp_fwd")
+def property_with_arguments():
+    class Bad(Base):
+        @property
+        def vjp_fwd(self, nzs_in, x):
+            return x, None
+
+
 # --- 14. returns ----------------------------------------------------------------------
 
 
@@ -180,6 +188,24 @@ def names_that_are_lists():
 @add("SH117", ValueError, "abstract='yes' is no bool")
 def abstract_that_is_no_bool():
     class Bad(Base, abstract="yes"):
+        pass
+
+
+@add("SH117", ValueError, "no class keyword 'support'", "did you mean 'supports'?")
+def a_misspelt_keyword():
+    class Bad(Base, support=("grad",)):
+        pass
+
+
+@add("SH117", ValueError, "no class keyword 'name'")
+def a_keyword_of_nobody():
+    class Bad(Base, name="bad"):
+        pass
+
+
+@add("SH117", ValueError, "did you mean 'jvp'?")
+def a_transform_under_another_name():
+    class Bad(Base, supports=("forward",)):
         pass
 
 
@@ -293,7 +319,7 @@ class Set(collections.abc.Set):
         {},
         property(lambda self: {Noise()}),
     ],
-    ids=repr,
+    ids=lambda effects: f"{type(effects).__name__}",
 )
 def test_effects(effects):
     Good = type(StrictHiPrim)(

@@ -23,6 +23,7 @@ from strict_hijax import (
     RuleValueError,
     StrictHijaxError,
     StrictHiPrim,
+    UsageError,
     check,
     transforms,
 )
@@ -91,7 +92,7 @@ def test_other_keywords_go_through_to_init_subclass():
         pass
 
     assert Good.label == "sine"
-    with pytest.raises(TypeError, match="keyword"):
+    with pytest.raises(UsageError, match="no class keyword"):
 
         class Bad(Sine, nonsense=1):
             pass

@@ -10,6 +10,7 @@ from strict_hijax import _jax
 from strict_hijax._errors import Finding
 from strict_hijax._rules import (
     BACKWARD_RULES,
+    DERIVATIONS,
     RULES,
     Derivation,
     derivation_pair,
@@ -60,13 +61,21 @@ def pair_not_unpacked(facts: ClassFacts) -> Iterator[Finding]:
             got=f"{name} = {pair.name}",
             jax_says=f"`{pair.name}` is a pair of rules, not a single rule; unpack "
             f"it in the class body: `{pair.line}`",
-            remedies=(pair.line,),
+            remedies=tuple(
+                d.line
+                for d in DERIVATIONS
+                if d is pair or name in _rules_of(d) - _rules_of(pair)
+            ),
         )
+
+
+def _rules_of(derivation: Derivation) -> set[str]:
+    return {rule for rule, _ in derivation.halves}
 
 
 def _would_give(facts: ClassFacts, pair: Derivation) -> bool:
     """Whether a pair, unpacked, would give rules that are missing."""
-    return any(rule not in facts.rules for rule, _ in pair.halves)
+    return not _rules_of(pair) <= facts.rules.keys()
 
 
 def halves_that_do_not_fit(facts: ClassFacts) -> Iterator[Finding]:

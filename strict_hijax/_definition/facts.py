@@ -49,7 +49,7 @@ class ClassFacts:
         for name, rule in RULES.items():
             arity = arity_of(self.rules.get(name))
             if rule.per_input and arity is not None and arity.most is not None:
-                names = arity.names[len(rule.leading) : arity.most]
+                names = arity.names[len(rule.leading) :] or arity.required_keywords
                 return tuple(n.removesuffix("_acc").removesuffix("_dot") for n in names)
         return ("x",)
 

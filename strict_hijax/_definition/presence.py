@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from strict_hijax._errors import Finding
 from strict_hijax._rules import (
@@ -140,24 +140,33 @@ def lin_without_linearized(facts: ClassFacts) -> Iterator[Finding]:
 
 def derived_from_nothing(facts: ClassFacts) -> Iterator[Finding]:
     for derivation, names in _derivations_used(facts):
-        for need in derivation.needs:
-            if need in facts.rules or (_half_lin(facts) and need != "jvp"):
-                continue
-            if suspects(facts, need):
-                continue
-            by_hand = RULES[names[0]].template(facts.inputs)
-            yield facts.finding(
-                "SH106",
-                f"derives {_listed(names)} from `{need}` (`{derivation.name}`), "
-                f"but has no `{need}`.",
-                rule=need,
-                facts=(facts.has,),
-                jax_says=JAX_SAYS[need].format(cls=facts.cls),
-                remedies=(
-                    f"{RULES[need].template(facts.inputs)}   # write it",
-                    f"{by_hand}   # write {_listed(names)} by hand",
-                ),
-            )
+        needs = [need for need in derivation.needs if need not in facts.rules]
+        told = (_half_lin(facts) and "jvp" not in needs) or any(
+            suspects(facts, need) for need in needs
+        )
+        if not needs or told:
+            continue
+        others = [
+            f"{other.line}   # derived from your {_listed(other.needs)}"
+            for other in DERIVATIONS
+            if set(needs) <= {rule for rule, _ in other.halves}
+            and all(facts.provides(need) for need in other.needs)
+        ]
+        written = [f"{RULES[n].template(facts.inputs)}   # write it" for n in needs]
+        by_hand = RULES[names[0]].template(facts.inputs)
+        yield facts.finding(
+            "SH106",
+            f"derives {_listed(names)} from {_listed(needs)} (`{derivation.name}`), "
+            f"but has no {_listed(needs, 'or')}.",
+            rule=needs[0],
+            facts=(facts.has,),
+            jax_says=JAX_SAYS[needs[0]].format(cls=facts.cls),
+            remedies=(
+                *others,
+                *written,
+                f"{by_hand}   # write {_listed(names)} by hand",
+            ),
+        )
 
 
 def _derivations_used(
@@ -173,5 +182,5 @@ def _derivations_used(
             yield derivation, names
 
 
-def _listed(names: list[str] | tuple[str, ...]) -> str:
-    return " and ".join(f"`{name}`" for name in names)
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    return f" {word} ".join(f"`{name}`" for name in names)

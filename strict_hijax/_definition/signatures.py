@@ -87,6 +87,10 @@ def _disagreement(
     facts: ClassFacts, name: str, arity: Arity, other: str, n: int
 ) -> Finding:
     rule, taken = RULES[name], len(RULES[name].leading)
+    if taken and arity.takes(n) and arity.first == rule.leading[0]:
+        return _cannot_take(
+            facts, name, arity, "lacks `self`: it is called as a method."
+        )
     if taken and arity.takes(n) and arity.names == facts.inputs:
         lacks = f"`{rule.leading[0]}`" if taken == 1 else f"one of {rule.leading}"
         return _cannot_take(

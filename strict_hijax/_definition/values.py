@@ -15,6 +15,7 @@ from strict_hijax._signatures import (
     is_abstract,
     is_callable_rule,
     is_generator_or_coroutine,
+    is_property_with_arguments,
 )
 from strict_hijax._types import describe_value
 
@@ -33,6 +34,9 @@ def uncallable(facts: ClassFacts) -> Iterator[Finding]:
             if kind != "a generator":
                 template = RULES[name].template(facts.inputs)
                 remedies = (f"{template}   # in place of async def",)
+        elif is_property_with_arguments(value):
+            what = "is a property with arguments: reading it fails, before any call."
+            remedies = (f"{RULES[name].template(facts.inputs)}   # no @property",)
         elif not is_callable_rule(value):
             what = f"is {describe_value(value)}, which cannot be called."
             remedies = (RULES[name].template(facts.inputs),)
