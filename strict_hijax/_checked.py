@@ -24,6 +24,7 @@ from ._accumulators import Watches
 from ._cotangents import (
     accumulator_findings,
     cotangent_finding,
+    cotangents_and_logs_findings,
     cotangents_findings,
     logs_findings,
 )
@@ -197,5 +198,6 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "jvp": _returning(jvp_findings),
     "vjp_bwd": _accumulating,
     "vjp_bwd_retval": _returning(cotangents_findings),
+    "vjp_bwd_retval_logs": _returning(cotangents_and_logs_findings),
     "dce": _dce,
 }

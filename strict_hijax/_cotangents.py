@@ -38,7 +38,44 @@ def logs_findings(facts: ClassFacts, rule: str, result: Any) -> list[Finding]:
     return list(_entries(facts, rule, result))
 
 
+def cotangents_and_logs_findings(
+    facts: ClassFacts, prim: Any, rule: str, result: Any
+) -> list[Finding]:
+    """What is wrong with the pair that `vjp_bwd_retval_logs` returns."""
+    if isinstance(result, tuple | list) and len(result) == 2:
+        cotangents, logs = result
+        found = cotangents_findings(facts, prim, rule, cotangents)
+        return [*found, *logs_findings(facts, rule, logs)]
+    return [
+        facts.finding(
+            "SH313",
+            f"has a `{rule}` that returns {describe_value(result)} in place of a pair.",
+            rule=rule,
+            location=facts.where(rule),
+            expected=RULES[rule].returns,
+            got=describe_value(result),
+            remedies=("return (cotangents, None)   # no logs",),
+        )
+    ]
+
+
 def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
+    jax_says = (
+        f"{facts.cls.__name__}.vjp_bwd should return None or a dict of "
+        f"backward-pass log entries, got {type(result).__name__}"
+    )
+    if not RULES[rule].accumulates:
+        return facts.finding(
+            "SH309",
+            f"has a `{rule}` whose logs are {describe_value(result)}.",
+            rule=rule,
+            path="logs",
+            location=facts.where(rule),
+            expected="None, or a dict of logs",
+            got=describe_value(result),
+            jax_says=jax_says,
+            remedies=("return cotangents, {'name': array}",),
+        )
     accumulate = "; ".join(f"{name}_acc.accum({name}_ct)" for name in facts.inputs)
     remedies = [f"{accumulate}   # in place of return"]
     if rule == "vjp_bwd":
@@ -51,8 +88,7 @@ def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
         location=facts.where(rule),
         expected=RULES[rule].returns,
         got=describe_value(result),
-        jax_says=f"{facts.cls.__name__}.{rule} should return None or a dict of "
-        f"backward-pass log entries, got {type(result).__name__}",
+        jax_says=jax_says,
         remedies=tuple(remedies),
     )
 

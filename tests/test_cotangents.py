@@ -354,6 +354,37 @@ class TestLogs:
         fault.check_error(found_in(lambda: compiled(X)))
 
 
+def returns_logs(make: Callable[[Any], Any]) -> dict[str, Any]:
+    return {"vjp_bwd_retval_logs": lambda self, res, g: make(g)}
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "path", "kind"),
+    [
+        (lambda g: g, "SH313", None, ValueError),
+        (lambda g: (g,), "SH313", None, ValueError),
+        (lambda g: ([g], None), "SH313", None, ValueError),
+        (lambda g: ((g.astype("bfloat16"),), None), "SH316", "x", ValueError),
+        (lambda g: ((g[:2],), {}), "SH315", "x", ValueError),
+        (lambda g: ((g,), [g]), "SH309", "logs", TypeError),
+        (lambda g: ((g,), {0: g}), "SH310", "logs[0]", TypeError),
+    ],
+)
+def test_the_pair_of_cotangents_and_logs(
+    make: Any, code: str, path: str | None, kind: Any
+) -> None:
+    for find in (
+        lambda: sine(examples=True, **returns_logs(make)),
+        lambda: gradient(sine(**returns_logs(make))(), X),
+        lambda: jax.jit(lambda x: gradient(sine(**returns_logs(make))(), x))(X),
+    ):
+        error = found_in(find)
+        assert (error.code, error.path) == (code, path)
+        assert error.rule == "vjp_bwd_retval_logs"
+        assert isinstance(error, kind)
+        assert error.hint
+
+
 # --- ignoring -----------------------------------------------------------------------
 
 

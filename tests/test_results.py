@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental.hijax import jvp_from_lin
+from jax.experimental.hijax import jvp_from_lin, vjp_from_lin
 
 from strict_hijax import MultipleFaultsError, RuleTypeError, RuleValueError, check
 from tests.primitives import AVAL, Fault, X, found_in, gradient, init, sine
@@ -367,6 +367,18 @@ def test_lin_without_residuals_is_said() -> None:
     error = found_in(lambda: jax.linearize(cls(), X))
     assert (error.code, error.rule) == ("SH305", "lin")
     assert isinstance(error, RuleTypeError)
+
+
+def test_residuals_of_a_lin_from_which_the_backward_is_derived() -> None:
+    forward, backward = vjp_from_lin
+    rules = {
+        "lin": lambda self, nz, x: (self(x), ("fast", x)),
+        "linearized": lambda self, res, t: t * jnp.cos(res[1]),
+    }
+    cls = sine(**rules, vjp_fwd=forward, vjp_bwd_retval=backward)
+    error = found_in(lambda: gradient(cls(), X))
+    assert (error.code, error.rule, error.path) == ("SH306", "lin", "res[0]")
+    jax.linearize(sine(**rules)(), X)[1](X)  # with no such backward, any object will do
 
 
 @pytest.mark.parametrize(
