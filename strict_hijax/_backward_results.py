@@ -23,6 +23,7 @@ from ._types import (
     describe_value,
     has_no_tangent,
     paths_of,
+    same_type,
     structure_mismatch,
     type_of,
 )
@@ -105,11 +106,13 @@ def _logs(rules: FunctionRules, logs: Any) -> Iterator[Finding]:
 def _cotangents(
     rules: FunctionRules, cotangents: Any, inputs: Inputs, may_skip: bool
 ) -> list[Finding]:
-    names = rules.dynamic_names(inputs.count)
     if type(cotangents) is list and (
         len(cotangents) == inputs.count or rules.is_run_as_hijax
     ):
         cotangents = tuple(cotangents)
+    if _fit(cotangents, inputs):
+        return []
+    names = rules.dynamic_names(inputs.count)
     if type(cotangents) is not tuple or len(cotangents) != inputs.count:
         return [_no_tuple(rules, cotangents, inputs, names)]
     findings: list[Finding] = []
@@ -141,6 +144,26 @@ def _cotangents(
     return findings
 
 
+def _fit(cotangents: Any, inputs: Inputs) -> bool:
+    """Whether cotangents are beyond doubt: one for each leaf, each None or right."""
+    if type(cotangents) is not tuple:
+        return False
+    leaves, treedef = tree_util.tree_flatten(cotangents, is_leaf=_is_none)
+    if treedef != inputs.treedef or all(map(_is_none, leaves)):
+        return False
+    for leaf, aval in zip(leaves, inputs.avals, strict=True):
+        if leaf is None:
+            continue
+        got, expected = type_of(leaf), cotangent_type(aval)
+        if got is None or expected is None or not same_type(got, expected):
+            return False
+    return True
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
 def _spread(treedef: Any, ct: Any) -> list[tuple[Any, bool]] | None:
     """The cotangent of each leaf of an argument, and whether it is a copy for several.
 
@@ -148,7 +171,7 @@ def _spread(treedef: Any, ct: Any) -> list[tuple[Any, bool]] | None:
     None where the structures do not fit.
     """
     prefix: Any
-    leaves, prefix = tree_util.tree_flatten(ct, is_leaf=lambda x: x is None)
+    leaves, prefix = tree_util.tree_flatten(ct, is_leaf=_is_none)
     dummy = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
     try:
         subtrees = prefix.flatten_up_to(dummy)

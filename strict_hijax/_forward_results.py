@@ -93,7 +93,7 @@ def _output(
         )
     elif treedef != primal.treedef:
         yield _other_structure(rules, role, out, avals, primal)
-    else:
+    elif not all(map(same_type, avals, primal.avals)):
         for path, got, expected in zip(
             paths_of(treedef), avals, primal.avals, strict=True
         ):
@@ -174,6 +174,8 @@ def _other_structure(
 
 
 def _residuals(rules: FunctionRules, role: str, residuals: Any) -> Iterator[Finding]:
+    if all(type_of(leaf) is not None for leaf in tree_util.tree_leaves(residuals)):
+        return
     for keypath, leaf in tree_util.tree_leaves_with_path(residuals):
         if type_of(leaf) is not None:
             continue

@@ -7,8 +7,10 @@ no value is added, so that the compiled program stays the same.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,6 +80,9 @@ def named_like(rule: Any) -> Callable[[Any], Any]:
     def decorate(wrapper: Any) -> Any:
         functools.update_wrapper(wrapper, rule)
         wrapper.__name__ = _jax.fun_name(rule, type(rule).__name__)
+        with contextlib.suppress(ValueError, TypeError):
+            # JAX reads it at each call, and would unwrap and build it each time.
+            wrapper.__signature__ = inspect.signature(rule)
         return wrapper
 
     return decorate
