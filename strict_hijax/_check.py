@@ -53,16 +53,22 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
       >>> check(square, jax.ShapeDtypeStruct((3,), "float32")).residual_bytes
       12
     """
-    is_class = isinstance(target, type) and issubclass(target, _jax.HiPrim)
-    if is_class or isinstance(target, _jax.HiPrim):
-        if args or kwargs:
-            raise _arguments_for_a_primitive().error()
-        return _check_class(target) if is_class else check_instance(target)
+    if _is_primitive(target) and (args or kwargs):
+        raise _arguments_for_a_primitive().error()
+    if isinstance(target, _jax.HiPrim):
+        return check_instance(target)
+    if _is_primitive(target):
+        return _check_class(target)
     if callable(target) and not isinstance(target, type):
         from ._custom_derivatives import check_function
 
         return check_function(target, *args, **kwargs)
     raise _without_rules(target).error()
+
+
+def _is_primitive(target: Any) -> bool:
+    cls = target if isinstance(target, type) else type(target)
+    return issubclass(cls, _jax.HiPrim)
 
 
 def _without_rules(target: object) -> Finding:

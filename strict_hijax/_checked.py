@@ -19,7 +19,7 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _errors, _jax
+from . import _jax
 from ._accumulators import Watches
 from ._cotangents import (
     accumulator_findings,
@@ -39,7 +39,7 @@ from ._results import (
 from ._rules import derived_half
 
 _jax.hide_from_tracebacks(__file__)
-_jax.hide_from_tracebacks(_errors.__file__)  # where findings are raised
+_jax.hide_from_tracebacks(raise_findings.__code__.co_filename)
 
 _set = object.__setattr__
 _new = object.__new__

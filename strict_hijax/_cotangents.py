@@ -227,20 +227,23 @@ def _no_tuple(
     facts: ClassFacts, rule: str, result: Any, names: tuple[str, ...]
 ) -> Finding:
     returning = ", ".join(f"{name}_ct" for name in names) + "," * (len(names) == 1)
-    n = len(names)
+    n, got = len(names), describe_value(result)
     if type(result) is tuple:
         what = f"returns {len(result)} cotangents for {n} inputs."
+        jax_says = f"Tuple arity mismatch: {len(result)} != {n}"
     else:
-        what = f"returns {describe_value(result)} in place of a tuple."
+        what, jax_says = (
+            f"returns {got} in place of a tuple.",
+            f"Expected tuple, got {got}",
+        )
     return facts.finding(
         "SH313",
         f"has a `{rule}` that {what}",
         rule=rule,
         location=facts.where(rule),
         expected=f"a tuple of {n}: one cotangent for each of {', '.join(names)}",
-        got=f"{describe_value(result)}"
-        + (f" ({type(result).__name__})" if isinstance(result, tuple) else ""),
-        jax_says="Expected tuple, got" if not isinstance(result, tuple) else None,
+        got=got,
+        jax_says=jax_says,
         remedies=(f"return ({returning})",),
     )
 
@@ -324,11 +327,7 @@ def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
     ):
         return "SH317", (f"give a cotangent of type {describe(expected)}",)
     if expected.shape != got.shape:
-        if len(expected.shape) < len(got.shape):
-            return "SH315", (
-                "ct.sum(axis=...)   # over the axes along which it was broadcast",
-            )
-        return "SH315", (f"jnp.broadcast_to(ct, {expected.shape})",)
+        return "SH315", _other_shape(expected.shape, got.shape)
     if has_no_tangent(got):
         return "SH316", ("None   # for a cotangent of zero",)
     if expected.dtype != got.dtype:
@@ -339,3 +338,17 @@ def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
     return "SH317", (
         "build `in_avals` with jax.typeof(x), which has shardings and varying axes",
     )
+
+
+def _other_shape(expected: tuple[Any, ...], got: tuple[Any, ...]) -> tuple[str, ...]:
+    if _broadcasts(expected, got):
+        return ("ct.sum(axis=...)   # over the axes along which it was broadcast",)
+    if _broadcasts(got, expected):
+        return (f"jnp.broadcast_to(ct, {expected})",)
+    return (f"give a cotangent of the shape of the input, {expected}",)
+
+
+def _broadcasts(small: tuple[Any, ...], large: tuple[Any, ...]) -> bool:
+    """Whether an array of one shape can be broadcast to the other."""
+    pairs = zip(reversed(small), reversed(large), strict=False)
+    return len(small) <= len(large) and all(a in (1, b) for a, b in pairs)

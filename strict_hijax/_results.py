@@ -212,7 +212,7 @@ def _flag_findings(
             rule=rule,
             path="nzs_out",
             location=facts.where(rule),
-            facts=(error,),
+            jax_says=error,
             expected="True or False, or a tree of them shaped like the output",
             got=describe_value(flags),
             remedies=(

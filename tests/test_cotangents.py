@@ -45,7 +45,13 @@ def tree_fault(name: str, make: Any, code: str, path: str, *says: str) -> Any:
 
 
 NO_TUPLE = [
-    fault("an array", returns(lambda g: g), "SH313", None, "Expected tuple, got"),
+    fault(
+        "an array",
+        returns(lambda g: g),
+        "SH313",
+        None,
+        "Expected tuple, got float32[3]",
+    ),
     fault("a list", returns(lambda g: [g]), "SH313", None, "a list of 1"),
     fault(
         "a generator",
@@ -60,10 +66,15 @@ NO_TUPLE = [
         returns(lambda g: collections.namedtuple("Cotangents", "x")(g)),
         "SH313",
         None,
-        "(Cotangents)",
+        "a Cotangents in place of a tuple",
     ),
     fault(
-        "too many", returns(lambda g: (g, None)), "SH313", None, "2 cotangents for 1"
+        "too many",
+        returns(lambda g: (g, None)),
+        "SH313",
+        None,
+        "2 cotangents for 1",
+        "Tuple arity mismatch: 2 != 1",
     ),
     fault("none at all", returns(lambda g: ()), "SH313", None, "return (x_ct,)"),
     fault(
