@@ -190,6 +190,9 @@ _HALVES: dict[Callable[..., Any], tuple[Derivation, str]] = {
 }
 
 
+_PAIRS = {id(d.value): d for d in DERIVATIONS if len(d.halves) > 1}
+
+
 def derived_half(value: object) -> tuple[Derivation, str] | None:
     """The derivation that a value of a class body is a half of, and its rule."""
     try:
@@ -200,6 +203,4 @@ def derived_half(value: object) -> tuple[Derivation, str] | None:
 
 def derivation_pair(value: object) -> Derivation | None:
     """The derivation whose whole pair a value is."""
-    return next(
-        (d for d in DERIVATIONS if d.value is value and len(d.halves) > 1), None
-    )
+    return _PAIRS.get(id(value))

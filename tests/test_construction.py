@@ -473,7 +473,7 @@ def test_what_the_users_own_check_raises_is_raised():
         {"a b": 3, "x": object()},
         {"transposed": True, "batch_size": 3, "name": "n"},
     ],
-    ids=str,
+    ids=lambda params: f"{type(params).__name__}-{'-'.join(params)}",
 )
 def test_parameters(params):
     prim = declaring(params=params)

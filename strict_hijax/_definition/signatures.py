@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from strict_hijax._errors import Finding
@@ -56,9 +57,16 @@ def _lacks_self(arity: Arity) -> bool:
 
 def _counts(rule: Rule, arity: Arity) -> frozenset[int]:
     """The numbers of inputs for which a rule's signature binds."""
-    leading = len(rule.leading)
-    extra = (0, 1) if rule.structured_residuals else (0,)
-    return frozenset(n for n in _MANY for e in extra if arity.takes(leading + e + n))
+    return _bound(len(rule.leading), rule.structured_residuals, arity.least, arity.most)
+
+
+@functools.lru_cache(maxsize=512)
+def _bound(
+    leading: int, structured: bool, least: int, most: int | None
+) -> frozenset[int]:
+    given = {n: (leading + n, leading + n + structured) for n in _MANY}
+    limit = 2 * len(_MANY) if most is None else most
+    return frozenset(n for n in _MANY if any(least <= g <= limit for g in given[n]))
 
 
 def _cannot_take(facts: ClassFacts, name: str, arity: Arity, what: str) -> Finding:
