@@ -21,6 +21,7 @@ from ._effects import EffectPolicy, effect_findings
 from ._errors import Finding, StrictHijaxError
 from ._forward_results import OutputTypes, forward_findings
 from ._function_rules import FunctionRules, Inputs
+from ._progress import KnownCall, knowing
 from ._report import RuleReport, bytes_of, describe_all
 from ._signatures import only_raises
 from ._types import cotangent_type, has_no_tangent
@@ -125,7 +126,10 @@ class _Tracing:
             kept.append(record)
             return traced
 
-        avals = self._trace("fwd", fwd, self.inputs.avals)
+        known = None
+        if self.seen.outputs is not None:
+            known = KnownCall(self.rules, self.inputs, self.seen.outputs)
+        avals = self._trace("fwd", fwd, self.inputs.avals, known)
         if avals is None or not kept:
             return False
         self.residuals = kept[-1]
@@ -189,12 +193,21 @@ class _Tracing:
         self.seen.findings += findings
 
     def _trace(
-        self, role: str, call: Callable[..., list[Any]], avals: Sequence[Any]
+        self,
+        role: str,
+        call: Callable[..., list[Any]],
+        avals: Sequence[Any],
+        known: KnownCall | None = None,
     ) -> list[Any] | None:
         """Trace a rule and note its effects; its output types, or None if it raised."""
         backends = _jax.initialised_backends()
+
+        def traced(*leaves: Any) -> list[Any]:
+            with knowing(known):
+                return call(*leaves)
+
         try:
-            jaxpr = _jax.trace_to_jaxpr(call, avals, f"{role} of {self.rules.name}")
+            jaxpr = _jax.trace_to_jaxpr(traced, avals, f"{role} of {self.rules.name}")
         except StrictHijaxError as error:  # of a checked function inside of the rule
             self.seen.stopped = (role, error)
             return None
@@ -205,9 +218,13 @@ class _Tracing:
             self.seen.backends[role] = new
         self._judge(list(self._new_effects(role, jaxpr)))
         outputs = [v.aval for v in jaxpr.outvars]
-        effects = sorted({type(effect).__name__ for effect in jaxpr.effects})
+        effects = {type(effect).__name__ for effect in jaxpr.effects}
+        if known is not None and known.was_made:
+            effects.update(self.seen.reports[0].effects)
         self.seen.reports.append(
-            RuleReport(role, describe_all(avals), describe_all(outputs), tuple(effects))
+            RuleReport(
+                role, describe_all(avals), describe_all(outputs), tuple(sorted(effects))
+            )
         )
         return outputs
 

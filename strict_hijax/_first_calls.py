@@ -35,7 +35,7 @@ from ._exceptions import (
 )
 from ._forward_results import OutputTypes
 from ._function_rules import FunctionRules, Inputs, positional_count
-from ._progress import any_in_progress, in_progress
+from ._progress import any_in_progress, in_progress, known_call
 from ._report import describe_all
 
 _jax.hide_from_tracebacks(__file__)
@@ -88,36 +88,44 @@ class Checker:
 
     # --- at a call --------------------------------------------------------------------
 
-    def before_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Check a call of types that were not seen yet; raise what is found."""
+    def before_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Check a call of types that were not seen yet; raise what is found.
+
+        Returns:
+          What the call gives, where it is known because fwd is being traced; or None.
+        """
         rules = self.rules
         if kwargs or len(args) < self._count:
             try:
                 args = _jax.resolve_kwargs(rules.fun, args, kwargs)
             except TypeError:
-                return  # JAX says it better
+                return None  # JAX says it better
         if rules.nondiff_argnums:
             raise_findings(_static_arrays(rules, args), self._ignored)
         if not self._eager:
-            return
+            return None
         inputs = Inputs.of(args, rules.nondiff_argnums)
         if inputs is None:
-            return
+            return None
         key = call_key(inputs)
         known = self._examined.get(key)
         if known is not None and known.depth is Depth.FULL and not known.ignored:
-            return
+            return None
+        if self._code in any_in_progress():
+            call = known_call()
+            return None if call is None else call.result(rules, inputs, args)
         depth = Depth.FULL
         if any(map(_jax.is_differentiated, tree_util.tree_leaves(args))):
             depth = Depth.PRIMAL  # JAX is about to call fwd and bwd itself
         if known is not None and known.depth >= depth and _still_ignored(known):
-            return
-        if self._code in any_in_progress() or not may_check(self._code):
-            return
+            return None
+        if not may_check(self._code):
+            return None
         with in_progress(self._code):
             seen = examine(rules, inputs, self._policy, depth)
         self._raise(seen, inputs, None)
         self._remember(key, depth, seen)
+        return None
 
     def known_outputs(self, inputs: Inputs) -> OutputTypes | None:
         """What the function returns for these inputs, traced if it may be."""

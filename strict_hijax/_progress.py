@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Generator
+import dataclasses
+from collections.abc import Generator, Sequence
+from typing import Any
 
+from jax import tree_util
+
+from . import _jax
 from ._call_keys import CodeKey
+from ._forward_results import OutputTypes
+from ._function_rules import FunctionRules, Inputs
 
 _in_progress: contextvars.ContextVar[frozenset[CodeKey]] = contextvars.ContextVar(
     "strict_hijax_in_progress", default=frozenset()
@@ -29,3 +36,66 @@ def in_progress(code: CodeKey) -> Generator[None]:
 def any_in_progress() -> frozenset[CodeKey]:
     """What is being run or traced in this thread or task."""
     return _in_progress.get()
+
+
+@dataclasses.dataclass(slots=True)
+class KnownCall:
+    """A call that was traced before, and is not traced again where fwd repeats it.
+
+    Most rules call their own function. What it returns is known by then; `was_made`
+    says whether the rule did call it.
+    """
+
+    rules: FunctionRules
+    inputs: Inputs
+    outputs: OutputTypes
+    trace: Any = None
+    configuration: Any = dataclasses.field(default_factory=_jax.configuration_key)
+    was_made: bool = False
+
+    def result(self, rules: FunctionRules, inputs: Inputs, args: Sequence[Any]) -> Any:
+        """What a call gives in the trace of a rule, or None if it is another call.
+
+        In a jit or scan within the rule nothing is known: JAX keeps what it traces
+        there.
+        """
+        if rules is not self.rules or _jax.active_trace() is not self.trace:
+            return None
+        if inputs.statics or not self._is_plain() or inputs != self.inputs:
+            return None
+        if _jax.configuration_key() != self.configuration:
+            return None
+        self.was_made = True
+        leaves = tree_util.tree_leaves(list(args))
+        values = _jax.values_of_known_call(leaves, self.outputs.avals)
+        return tree_util.tree_unflatten(self.outputs.treedef, values)
+
+    def _is_plain(self) -> bool:
+        avals = (*self.inputs.avals, *self.outputs.avals)
+        return bool(self.outputs.avals) and all(
+            type(aval) is _jax.ShapedArray for aval in avals
+        )
+
+
+_known_call: contextvars.ContextVar[KnownCall | None] = contextvars.ContextVar(
+    "strict_hijax_known_call", default=None
+)
+
+
+@contextlib.contextmanager
+def knowing(call: KnownCall | None) -> Generator[None]:
+    """Within, and in the trace that is active now, a call is known."""
+    if call is not None:
+        call.trace = _jax.active_trace()
+    token = _known_call.set(call)
+    try:
+        yield
+    finally:
+        _known_call.reset(token)
+        if call is not None:
+            call.trace = None
+
+
+def known_call() -> KnownCall | None:
+    """The call that is known here."""
+    return _known_call.get()
