@@ -85,10 +85,6 @@ except ImportError as error:
 
 CustomVJP = _CustomVJP
 
-# Classic `vmap` of a primitive without a `batch` rule; until 0.11.2 it could be
-# derived from `batch_dim_rule`, and then needs `vjp_bwd_retval`. Remove with 0.11.2.
-HAS_BATCH_DIM_RULE = hasattr(HiPrim, "batch_dim_rule")
-
 # In 0.11.2, with `jax_custom_vjp3` on, `jax.custom_vjp(...)` is an instance of
 # another class. Remove with 0.11.2.
 CUSTOM_VJP_HAS_NEW = "__new__" in CustomVJP.__dict__

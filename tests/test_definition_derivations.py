@@ -14,7 +14,6 @@ from tests.faults import Faulty, Table, check
 
 FAULTS = Table()
 add = FAULTS.add
-HAS_BATCH_DIM_RULE = hasattr(HiPrim, "batch_dim_rule")
 
 
 class Base(StrictHiPrim, abstract=True):
@@ -223,43 +222,45 @@ def a_circle_below_the_backward_rules():
 
 # --- 9. two backward rules ------------------------------------------------------------
 
-if not HAS_BATCH_DIM_RULE:  # where there is one, its derived `batch` needs both
 
-    @add("SH109", TypeError, "JAX calls `vjp_bwd`", "delete", rule="vjp_bwd_retval")
-    def both_in_one_class():
-        class Bad(Forward):
-            def vjp_bwd(self, res, g, acc):
-                acc.accum(g)
+@add("SH109", TypeError, "JAX calls `vjp_bwd`", "delete", rule="vjp_bwd_retval")
+def both_in_one_class():
+    class Bad(Forward):
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
 
-            def vjp_bwd_retval(self, res, g):
-                return (g,)
+        def vjp_bwd_retval(self, res, g):
+            return (g,)
 
-    @add("SH109", TypeError, "vjp_bwd = HiPrim.vjp_bwd", rule="vjp_bwd_retval")
-    def a_subclass_whose_rule_is_not_called():
-        class Middle(Forward):
-            def vjp_bwd(self, res, g, acc):
-                acc.accum(g)
 
-        class Bad(Middle):
-            def vjp_bwd_retval(self, res, g):
-                return (2 * g,)
+@add("SH109", TypeError, "vjp_bwd = HiPrim.vjp_bwd", rule="vjp_bwd_retval")
+def a_subclass_whose_rule_is_not_called():
+    class Middle(Forward):
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
 
-    @add("SH109", TypeError, "never `vjp_bwd_retval`", rule="vjp_bwd_retval")
-    def logs_beside_the_plain_one():
-        class Bad(Forward):
-            def vjp_bwd_retval_logs(self, res, g):
-                return (g,), {"norm": g}
+    class Bad(Middle):
+        def vjp_bwd_retval(self, res, g):
+            return (2 * g,)
 
-            def vjp_bwd_retval(self, res, g):
-                return (g,)
 
-    @add("SH109", TypeError, "never `vjp_bwd_retval`", rule="vjp_bwd_retval")
-    def derived_beside_one_by_hand():
-        class Bad(Jvp):
-            vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+@add("SH109", TypeError, "never `vjp_bwd_retval`", rule="vjp_bwd_retval")
+def logs_beside_the_plain_one():
+    class Bad(Forward):
+        def vjp_bwd_retval_logs(self, res, g):
+            return (g,), {"norm": g}
 
-            def vjp_bwd(self, res, g, acc):
-                acc.accum(g)
+        def vjp_bwd_retval(self, res, g):
+            return (g,)
+
+
+@add("SH109", TypeError, "never `vjp_bwd_retval`", rule="vjp_bwd_retval")
+def derived_beside_one_by_hand():
+    class Bad(Jvp):
+        vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
 
 
 @FAULTS.parametrize()
@@ -391,3 +392,20 @@ def test_a_base_whose_rule_gives_way_to_the_subclass():
             acc.accum(g)
 
     assert transforms(Good)["grad"] == "provided (vjp_fwd, vjp_bwd)"
+
+
+@pytest.mark.skipif(
+    not hasattr(HiPrim, "batch_dim_rule"), reason="this jax has no `batch_dim_rule`"
+)
+def test_batch_dim_rule_needs_both_backward_rules():
+    class Both(Forward):
+        def vjp_bwd(self, res, g, acc):
+            acc.accum(g)
+
+        def vjp_bwd_retval(self, res, g):
+            return (g,)
+
+        def batch_dim_rule(self, axis_data, dims):
+            return dims[0]
+
+    assert transforms(Both)["vmap"] == "provided (batch_dim_rule)"
