@@ -36,6 +36,21 @@ class Depth(enum.IntEnum):
     FULL = 2
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class TracedRule:
+    """Types in and out of one rule, and the names of its effects."""
+
+    role: str
+    takes: tuple[Any, ...]
+    gives: tuple[Any, ...]
+    effects: set[str]
+
+    def report(self) -> RuleReport:
+        """The same in words."""
+        takes, gives = describe_all(self.takes), describe_all(self.gives)
+        return RuleReport(self.role, takes, gives, tuple(sorted(self.effects)))
+
+
 @dataclasses.dataclass(slots=True)
 class Examination:
     """What came of tracing a function's rules on the types of one call.
@@ -44,7 +59,7 @@ class Examination:
       findings: faults of the rules.
       advice: what is worth a look, and never raised.
       outputs: what the function returns; None if the primal raised.
-      reports: each rule that was traced.
+      traced: each rule that was traced.
       residual_bytes: what fwd keeps for bwd in one call.
       stopped: role and exception of the rule that raised, where one did.
       backends: backends that a rule initialised, by role.
@@ -53,7 +68,7 @@ class Examination:
     findings: list[Finding] = dataclasses.field(default_factory=list[Finding])
     advice: list[Finding] = dataclasses.field(default_factory=list[Finding])
     outputs: OutputTypes | None = None
-    reports: list[RuleReport] = dataclasses.field(default_factory=list[RuleReport])
+    traced: list[TracedRule] = dataclasses.field(default_factory=list[TracedRule])
     residual_bytes: int | None = None
     stopped: tuple[str, Exception] | None = None
     backends: dict[str, frozenset[str]] = dataclasses.field(
@@ -78,9 +93,10 @@ def examine(
     return seen
 
 
-def _declines(*rules: Any) -> bool:
-    """Whether a rule can only raise: it declines, with any signature."""
-    return any(rule is not None and only_raises(rule) for rule in rules)
+def _declines(rules: FunctionRules, role: str) -> bool:
+    """Whether a rule raised because it can do nothing else, with any signature."""
+    played = [rules.fwd, rules.rem] if role == "fwd" else [rules.rule(role)]
+    return role != "primal" and any(only_raises(rule) for rule in played)
 
 
 def _has_tangent(aval: Any) -> bool:
@@ -114,8 +130,6 @@ class _Tracing:
 
     def fwd(self) -> bool:
         """Trace fwd (and rem after it), and keep what bwd will be given."""
-        if _declines(self.rules.fwd, self.rules.rem):
-            return False
         kept: list[_Residuals] = []
 
         def fwd(*leaves: Any) -> list[Any]:
@@ -155,7 +169,7 @@ class _Tracing:
 
     def bwd(self) -> None:
         residuals, outputs = self.residuals, self.seen.outputs
-        if residuals is None or outputs is None or _declines(self.rules.bwd):
+        if residuals is None or outputs is None:
             return
         ct_types = [cotangent_type(aval) for aval in outputs.avals]
         if None in ct_types:
@@ -212,7 +226,8 @@ class _Tracing:
             self.seen.stopped = (role, error)
             return None
         except Exception as error:
-            self.seen.stopped = (role, error)
+            if not _declines(self.rules, role):
+                self.seen.stopped = (role, error)
             return None
         if new := _jax.initialised_backends() - backends:
             self.seen.backends[role] = new
@@ -220,12 +235,9 @@ class _Tracing:
         outputs = [v.aval for v in jaxpr.outvars]
         effects = {type(effect).__name__ for effect in jaxpr.effects}
         if known is not None and known.was_made:
-            effects.update(self.seen.reports[0].effects)
-        self.seen.reports.append(
-            RuleReport(
-                role, describe_all(avals), describe_all(outputs), tuple(sorted(effects))
-            )
-        )
+            effects |= self.seen.traced[0].effects
+        rule = TracedRule(role, tuple(avals), tuple(outputs), effects)
+        self.seen.traced.append(rule)
         return outputs
 
     def _new_effects(self, role: str, jaxpr: Any) -> Iterator[Finding]:

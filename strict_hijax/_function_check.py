@@ -62,7 +62,7 @@ def _report(rules: FunctionRules, inputs: Inputs, seen: Examination) -> CheckRep
         unchecked = (f"{role} {rules.rule_name(role)}: {first_line(error)}",)
     return CheckReport(
         f"{rules.subject}: ({takes}) -> ({', '.join(describe_all(outputs))})",
-        rules=tuple(seen.reports),
+        rules=tuple(rule.report() for rule in seen.traced),
         residual_bytes=seen.residual_bytes,
         transforms={"grad": "provided", "vmap": "derived", "jvp": "missing"},
         unchecked=unchecked,

@@ -99,10 +99,8 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
 
 def _generator(rule: Any) -> str | None:
     """What kind of function a rule is that does not return its result, if it is one."""
-    if only_raises(rule):
-        return None
     kind = is_generator_or_coroutine(rule)
-    return None if kind is None else f"{kind} function"
+    return None if kind is None or only_raises(rule) else f"{kind} function"
 
 
 # --- signatures -----------------------------------------------------------------------
@@ -118,11 +116,16 @@ def _signatures(rules: FunctionRules) -> Iterator[Finding]:
         return
     for role in _roles(rules):
         arity = visible_arity(rules.rule(role))
-        if arity is None or only_raises(rules.rule(role)):
+        if arity is None:
             continue
-        if arity.required_keywords:
+        wanted = _wanted(rules, role, primal, arity)
+        if (wanted is None and not arity.required_keywords) or only_raises(
+            rules.rule(role)
+        ):
+            continue
+        if wanted is None or arity.required_keywords:
             yield _keyword_only(rules, role, arity)
-        elif (wanted := _wanted(rules, role, primal, arity)) is not None:
+        else:
             yield _wrong_count(rules, role, arity, wanted)
 
 
@@ -253,36 +256,27 @@ def _signature(rules: FunctionRules, role: str, names: tuple[str, ...]) -> str:
 
 
 def _returns(rules: FunctionRules, role: str) -> Iterator[Finding]:
-    certain = certain_returns(rules.rule(role))
-    if not certain or _may_raise(rules.rule(role)):  # unknown, or it may decline
+    rule = rules.rule(role)
+    certain = certain_returns(rule)
+    if not certain:  # unknown, or a rule that only raises
         return
-    if role in ("fwd", "rem") and not certain & {"a tuple", "a list"}:
-        yield _always_returns(
-            rules,
-            "SH410",
-            role,
-            certain,
-            "a pair (output, residuals)",
-            "return out, res",
-        )
-    elif role == "bwd" and rules.with_accums and "None" not in certain:
-        yield _always_returns(
-            rules,
-            "SH420",
-            role,
-            certain,
-            "None, or a dict of logs; the cotangents go to the accumulators",
-            "x_acc.accum(x_ct)   # in place of return",
-        )
-    elif (
-        role == "bwd" and not rules.with_accums and not certain & {"a tuple", "a list"}
-    ):
-        wanted = (
-            "a pair (cotangents, logs)" if rules.with_logs else "a tuple of cotangents"
-        )
-        yield _always_returns(
-            rules, "SH414", role, certain, wanted, "return (x_ct,)   # one an argument"
-        )
+    is_sequence = bool(certain & {"a tuple", "a list"})
+    is_accumulating = role == "bwd" and rules.with_accums
+    is_right = "None" in certain if is_accumulating else is_sequence
+    if is_right or _may_raise(rule):
+        return
+    if is_accumulating:
+        wanted = "None, or a dict of logs; the cotangents go to the accumulators"
+        remedy = "x_acc.accum(x_ct)   # in place of return"
+        yield _always_returns(rules, "SH420", role, certain, wanted, remedy)
+    elif role == "bwd":
+        wanted = "a tuple of cotangents"
+        wanted = "a pair (cotangents, logs)" if rules.with_logs else wanted
+        remedy = "return (x_ct,)   # one an argument"
+        yield _always_returns(rules, "SH414", role, certain, wanted, remedy)
+    else:
+        wanted, remedy = "a pair (output, residuals)", "return out, res"
+        yield _always_returns(rules, "SH410", role, certain, wanted, remedy)
 
 
 def _may_raise(rule: Any) -> bool:
