@@ -237,7 +237,7 @@ def _describe_container(value: Any) -> str:
 def paths_of(treedef: Any, names: Sequence[str] | None = None) -> Iterator[str]:
     """Key paths of a structure's leaves; with `names` for the outermost entries."""
     try:
-        dummy = tree_util.tree_unflatten(treedef, range(treedef.num_leaves))
+        dummy = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
     except Exception:  # a container may refuse to hold anything but arrays
         yield from (f"leaf {i}" for i in range(treedef.num_leaves))
         return
