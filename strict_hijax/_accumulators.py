@@ -15,8 +15,6 @@ from typing import Any
 from . import _jax
 from ._types import has_no_tangent, same_type, type_of
 
-_jax.hide_from_tracebacks(__file__)
-
 type LetsPass = Callable[[Any, Any], bool]
 """Whether a cotangent (second) of another type than this (first) is let through."""
 

@@ -21,9 +21,8 @@ from ._report import CheckReport
 from ._tracing import Traced, raise_traced, subject_of, trace_rules
 from ._transforms import facts_of_class, transforms_of
 
-_jax.hide_from_tracebacks(__file__)
 
-
+@_jax.user_boundary
 def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
     """Trace every rule of a primitive or function and hold it to its contract.
 

@@ -19,7 +19,6 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax
 from ._accumulators import Watches
 from ._cotangents import (
     accumulator_findings,
@@ -37,9 +36,6 @@ from ._results import (
     output_fits,
 )
 from ._rules import derived_half
-
-_jax.hide_from_tracebacks(__file__)
-_jax.hide_from_tracebacks(raise_findings.__code__.co_filename)
 
 _set = object.__setattr__
 _new = object.__new__

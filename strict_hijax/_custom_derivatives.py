@@ -25,8 +25,6 @@ from ._function_definition import definition_findings, nondiff_findings
 from ._function_rules import FunctionRules, qualified_name
 from ._wrapped_rules import RuleWrapper
 
-_jax.hide_from_tracebacks(__file__)
-
 EAGER_VARIABLE = "STRICT_HIJAX_EAGER"
 _OPTIONS = ("example_args", "dims", "axes", "effects", "ignore", "eager")
 _STOCK_OPTIONS = ("nondiff_argnums", "nondiff_argnames")
@@ -184,6 +182,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
     _options: _Options
     _is_defining: bool = False
 
+    @_jax.user_boundary
     def defvjp(
         self,
         fwd: Callable[..., tuple[ReturnValue, Any]],
@@ -195,6 +194,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         with self._definition():
             super().defvjp(fwd, bwd, *args, **kwargs)
 
+    @_jax.user_boundary
     def defvjp_with_logs(
         self,
         fwd: Callable[..., tuple[ReturnValue, Any]],
@@ -206,6 +206,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         with self._definition():
             super().defvjp_with_logs(fwd, bwd, *args, **kwargs)
 
+    @_jax.user_boundary
     def defvjp_with_accums(
         self,
         fwd: Callable[..., tuple[ReturnValue, Any]],
@@ -217,6 +218,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         with self._definition():
             super().defvjp_with_accums(fwd, bwd, *args, **kwargs)
 
+    @_jax.user_boundary
     def defremat(
         self,
         fwd: Callable[..., tuple[ReturnValue, Any]],
@@ -229,6 +231,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         with self._definition():
             super().defremat(fwd, rem, bwd, *args, **kwargs)
 
+    @_jax.user_boundary
     def defremat_with_logs(
         self,
         fwd: Callable[..., tuple[ReturnValue, Any]],

@@ -26,8 +26,6 @@ from ._report import RuleReport, bytes_of, describe_all
 from ._signatures import only_raises
 from ._types import cotangent_type, has_no_tangent
 
-_jax.hide_from_tracebacks(__file__)
-
 
 class Depth(enum.IntEnum):
     """How far the rules of a function are traced."""

@@ -38,8 +38,6 @@ from ._function_rules import FunctionRules, Inputs, positional_count
 from ._progress import any_in_progress, in_progress, known_call
 from ._report import describe_all
 
-_jax.hide_from_tracebacks(__file__)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Examined:

@@ -7,6 +7,7 @@ here. A JAX that this module does not know fails the import with one sentence.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -85,6 +86,12 @@ except ImportError as error:
 
 CustomVJP = _CustomVJP
 
+# Our frames stay out of JAX's filtered tracebacks, and of the source locations in
+# compiled programs, as JAX's own do.
+_FOLDER = os.path.dirname(__file__) + os.sep
+_traceback_util.register_exclusion(_FOLDER)
+_source_info_util.register_exclusion(_FOLDER)
+
 # In 0.11.2, with `jax_custom_vjp3` on, `jax.custom_vjp(...)` is an instance of
 # another class. Remove with 0.11.2.
 CUSTOM_VJP_HAS_NEW = "__new__" in CustomVJP.__dict__
@@ -94,10 +101,9 @@ keystr = _tree_util.keystr
 flatten_one_level_with_keys = _tree_util.flatten_one_level_with_keys
 
 
-def hide_from_tracebacks(filename: str) -> None:
-    """Keep a file's frames out of JAX's filtered tracebacks and source locations."""
-    _traceback_util.register_exclusion(filename)
-    _source_info_util.register_exclusion(filename)
+def user_boundary[**P, R](fun: Callable[P, R]) -> Callable[P, R]:
+    """Keep frames of JAX and of ours out of what `fun` raises, as JAX's entries do."""
+    return _traceback_util.api_boundary(fun)
 
 
 def bwd_checks_disabled() -> bool:

@@ -29,8 +29,6 @@ from ._definition import ClassFacts, definition_findings, facts_of
 from ._errors import Finding, Location, parse_codes, raise_findings
 from ._rules import RULES, TRANSFORMS
 
-_jax.hide_from_tracebacks(__file__)
-
 _DEFAULT_SUPPORTS = frozenset({"grad"})
 _NO_USERS_CODE = (__name__.partition(".")[0], "abc", "types", "dataclasses", "typing")
 
@@ -78,6 +76,7 @@ class StrictMeta(abc.ABCMeta):
             cls._facts = dataclasses.replace(cls._facts, abstract=True)
         return cls
 
+    @_jax.user_boundary
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: Any, /, **_: Any):
         super().__init__(name, bases, namespace)
         if _is_root(cls):

@@ -14,8 +14,6 @@ from ._definition import ClassFacts
 from ._errors import raise_findings
 from ._metaclass import StrictMeta
 
-_jax.hide_from_tracebacks(__file__)
-
 # To type checkers the metaclass is `ABCMeta`, so that rules may be overridden freely
 # and class keywords are those of `__init_subclass__`.
 if TYPE_CHECKING:

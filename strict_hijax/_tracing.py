@@ -34,8 +34,6 @@ from ._types import (
     type_of,
 )
 
-_jax.hide_from_tracebacks(__file__)
-
 
 @dataclasses.dataclass
 class Traced:

@@ -30,8 +30,6 @@ from ._function_rules import FunctionRules, Inputs
 from ._progress import in_progress
 from ._types import is_zero
 
-_jax.hide_from_tracebacks(__file__)
-
 type KnownOutputs = Callable[[Inputs], OutputTypes | None]
 """What the function returns for these inputs, if that is known."""
 

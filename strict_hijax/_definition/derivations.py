@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import jax.numpy as jnp
 
-from strict_hijax import _jax
 from strict_hijax._errors import Finding
 from strict_hijax._rules import (
     BACKWARD_RULES,
