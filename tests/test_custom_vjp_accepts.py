@@ -413,6 +413,47 @@ def test_no_tracer_is_left_behind(fails):
             jax.jit(jax.grad(lambda x: make()(x).sum()))(X)
 
 
+def test_what_is_known_of_a_call_does_not_reach_what_jax_keeps():
+    """fwd calls its function directly, in jit, in scan, under vmap and under grad."""
+
+    @checked_custom_vjp
+    def f(x):
+        return jnp.sin(x)
+
+    jitted = jax.jit(f)
+
+    def fwd(x):
+        scanned = jax.lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0]
+        mapped = jax.vmap(f)(x)
+        slope = jax.grad(lambda x: f(x).sum())(x)
+        return f(x), (jitted(x), scanned, mapped, slope)
+
+    def bwd(res, ct):
+        jitted, scanned, mapped, slope = res
+        return (ct * (slope + jitted - scanned + mapped - jitted),)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct * jnp.cos(x),))
+    f(jnp.ones(5))
+    f.defvjp(fwd, bwd)
+    assert (f(X) == jnp.sin(X)).all()
+    assert (jitted(X) == jnp.sin(X)).all()
+
+
+def test_a_rule_that_calls_its_function_in_another_precision():
+    @checked_custom_vjp
+    def positions(x):
+        return x + jnp.arange(3.0)
+
+    def fwd(x):
+        with jax.enable_x64(True):
+            wide = positions(x).astype(jnp.float64)
+        return positions(x), wide.astype(jnp.float32)
+
+    positions.defvjp(fwd, lambda res, ct: (ct,))
+    positions(X)
+    assert (grad_of_sum(positions, X) == 1).all()
+
+
 # --- transformations ------------------------------------------------------------------
 
 
@@ -637,6 +678,46 @@ def test_an_existing_function_keeps_its_rules_and_flags():
         assert f.symbolic_zeros
         assert f.nondiff_argnums == (1,)
         assert jax.grad(f)(2.0, 3) == 12.0
+
+
+def test_an_existing_function_of_the_hijax_implementation():
+    jax.config.update("jax_custom_vjp3", True)
+    try:
+        plain = jax.custom_vjp(lambda x, n: x**n, nondiff_argnums=(1,))
+        plain.defvjp(lambda x, n: (x**n, x), lambda n, x, ct: (ct * n * x ** (n - 1),))
+        f = checked_custom_vjp(plain)
+        assert isinstance(f, jax.custom_vjp)
+        assert jax.grad(f)(2.0, 3) == 12.0
+    finally:
+        jax.config.update("jax_custom_vjp3", False)
+    assert jax.grad(f)(2.0, 3) == 12.0
+
+
+@jax.tree_util.register_pytree_node_class
+class Arrays:
+    """A container that refuses to hold anything but arrays, and JAX's dummies."""
+
+    def __init__(self, *leaves):
+        assert all(type(x) is object or hasattr(x, "dtype") for x in leaves if x)
+        self.leaves = leaves
+
+    def tree_flatten(self):
+        return self.leaves, None
+
+    @classmethod
+    def tree_unflatten(cls, _, leaves):
+        return cls(*leaves)
+
+
+@TWO
+def test_a_container_that_looks_at_what_it_holds(custom_vjp):
+    f = custom_vjp(lambda a, unused: a.leaves[0] * a.leaves[1])
+    f.defvjp(
+        lambda a, unused: (a.leaves[0] * a.leaves[1], a),
+        lambda a, ct: (Arrays(ct * a.leaves[1], ct * a.leaves[0]), None),
+    )
+    grad = jax.grad(f)(Arrays(jnp.float32(2), jnp.float32(3)), None)
+    assert grad.leaves == (3.0, 2.0)
 
 
 def test_rules_can_be_defined_again():
