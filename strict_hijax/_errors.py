@@ -151,6 +151,8 @@ class StrictHijaxError(Exception):
         self.location = finding.location
         self.hint = "\n".join(finding.remedies)
 
+    __str__ = Exception.__str__  # that of a KeyError would show a repr
+
     def __reduce__(self) -> tuple[Callable[..., StrictHijaxError], tuple[object, ...]]:
         return _rebuild, (self.findings,)
 

@@ -147,11 +147,11 @@ def trace_to_jaxpr(
 def flags_error(flags: Any, treedef: Any, tree: Any) -> str | None:
     """What JAX says of flags (such as `nzs_out`) that do not fit a structure."""
     try:
-        if hasattr(_api, "tuptree_flags"):
+        if jax.__version_info__[:2] > (0, 11):
             _api.tuptree_flags(flags, treedef, "nzs_out", "nzs_out")
-        else:  # 0.11.2
+        else:  # a prefix with the containers of the output; remove with 0.11.2
             leaves = _tree_util.broadcast_prefix(flags, tree)
-            wrong = [leaf for leaf in leaves if not isinstance(leaf, bool)]
+            wrong = [x for x in leaves if not isinstance(x, bool | np.bool_)]
             return f"{wrong[0]!r:.40} is no bool" if wrong else None
     except (ValueError, TypeError) as error:
         return str(error).splitlines()[0]
