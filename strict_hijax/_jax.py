@@ -275,7 +275,7 @@ _known_call_p = Primitive("known_call")
 _known_call_p.multiple_results = True
 
 
-@_known_call_p.def_abstract_eval
+@_known_call_p.def_abstract_eval  # type: ignore[untyped-decorator]
 def _known_call_types(*_: Any, avals: tuple[Any, ...]) -> tuple[Any, ...]:
     return avals
 
