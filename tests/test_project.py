@@ -142,3 +142,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path):
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     sources = {str(path.relative_to(ROOT)) for path in SOURCES}
     assert names == sources | {"strict_hijax/py.typed"}
+
+
+def test_the_map_of_the_code_names_every_module():
+    text = (ROOT / "docs" / "how_it_works.md").read_text()
+    modules = [path.name for path in (ROOT / "strict_hijax").glob("_[a-z]*.py")]
+    assert [name for name in modules if f"`{name}`" not in text] == []
