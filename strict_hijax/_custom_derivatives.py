@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import functools
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import jax
@@ -191,8 +190,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         **kwargs: Any,
     ) -> None:
         """Define the rules and check them; arguments as of `jax.custom_vjp.defvjp`."""
-        with self._definition():
-            super().defvjp(fwd, bwd, *args, **kwargs)
+        self._define(super().defvjp, fwd, bwd, *args, **kwargs)
 
     @_jax.user_boundary
     def defvjp_with_logs(
@@ -203,8 +201,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         **kwargs: Any,
     ) -> None:
         """Define a bwd that logs; as `jax.custom_vjp.defvjp_with_logs`, and checked."""
-        with self._definition():
-            super().defvjp_with_logs(fwd, bwd, *args, **kwargs)
+        self._define(super().defvjp_with_logs, fwd, bwd, *args, **kwargs)
 
     @_jax.user_boundary
     def defvjp_with_accums(
@@ -215,8 +212,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         **kwargs: Any,
     ) -> None:
         """Define a bwd that takes accumulators, and check the rules."""
-        with self._definition():
-            super().defvjp_with_accums(fwd, bwd, *args, **kwargs)
+        self._define(super().defvjp_with_accums, fwd, bwd, *args, **kwargs)
 
     @_jax.user_boundary
     def defremat(
@@ -228,8 +224,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         **kwargs: Any,
     ) -> None:
         """Define rematerialization rules; as `jax.custom_vjp.defremat`, and checked."""
-        with self._definition():
-            super().defremat(fwd, rem, bwd, *args, **kwargs)
+        self._define(super().defremat, fwd, rem, bwd, *args, **kwargs)
 
     @_jax.user_boundary
     def defremat_with_logs(
@@ -241,18 +236,16 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
         **kwargs: Any,
     ) -> None:
         """Define rematerialization rules that log, and check them."""
-        with self._definition():
-            super().defremat_with_logs(fwd, rem, bwd, *args, **kwargs)
+        self._define(super().defremat_with_logs, fwd, rem, bwd, *args, **kwargs)
 
-    @contextlib.contextmanager
-    def _definition(self) -> Generator[None]:
-        """Check once what is defined within; JAX defines some forms by another."""
+    def _define(self, define: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+        """Define rules and check them once; JAX defines some forms by another."""
         if self._is_defining:
-            yield
+            define(*args, **kwargs)
             return
         self._is_defining = True
         try:
-            yield
+            define(*args, **kwargs)
         finally:
             del self._is_defining
         self._defined()

@@ -14,6 +14,7 @@ from types import TracebackType
 
 import jax
 
+from . import _jax
 from ._errors import Finding, Location, StrictHijaxError
 from ._function_definition import definition_advice
 from ._function_rules import FunctionRules, Inputs
@@ -83,9 +84,7 @@ def users_line(error: Exception) -> Location | None:
     places = [
         Location(code.co_filename, traceback.tb_lineno, f"in {code.co_name}")
         for traceback in _tracebacks(error)
-        if not (code := traceback.tb_frame.f_code).co_filename.startswith(
-            (str(Path(_JAX).parent), _OURS, "<frozen")
-        )
+        if _jax.is_users_file((code := traceback.tb_frame.f_code).co_filename)
     ]
     return places[-1] if places else None
 

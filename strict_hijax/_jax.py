@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import Primitive
+
 
 OLDEST_SUPPORTED = (0, 11, 2)
 NEWEST_TESTED = "0.12.0.1"
@@ -158,6 +158,13 @@ def flags_error(flags: Any, treedef: Any, tree: Any) -> str | None:
     return None
 
 
+def is_users_file(filename: str) -> bool:
+    """Whether code is the user's: not of JAX, of ours, or of the standard library."""
+    if filename.startswith("<frozen"):
+        return False
+    return _source_info_util.is_user_filename(filename)
+
+
 def user_frame(source_info: Any) -> tuple[str, int] | None:
     """File and line of the user's frame that made an equation."""
     frame = _source_info_util.user_frame(source_info.traceback)
@@ -271,7 +278,7 @@ def when_a_tracer_is_lowered(look: Callable[[Any], None]) -> None:
     _mlir.register_constant_handler(Tracer, refuse)
 
 
-_known_call_p = Primitive("known_call")
+_known_call_p = _core.Primitive("known_call")
 _known_call_p.multiple_results = True
 
 
