@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-
 OLDEST_SUPPORTED = (0, 11, 2)
 NEWEST_TESTED = "0.12.0.1"
 VERSION = jax.__version__
