@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "strict_hijax" / "pages"
 PACKAGE = ROOT / "strict_hijax"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 420
@@ -141,7 +142,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path):
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     sources = {str(path.relative_to(ROOT)) for path in SOURCES}
-    assert names == sources | {"strict_hijax/py.typed"}
+    pages = {f"strict_hijax/pages/{path.name}" for path in PAGES.glob("*.md")}
+    assert len(pages) == 6
+    assert names == sources | pages | {"strict_hijax/py.typed"}
 
 
 def test_the_map_of_the_code_names_every_module():
