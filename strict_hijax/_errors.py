@@ -301,7 +301,7 @@ def parse_codes(codes: object, where: str) -> frozenset[str]:
     if not isinstance(codes, Iterable):
         raise _unknown_code(codes, where)
     for code in (given := tuple(codes)):
-        if code not in CODES:
+        if not isinstance(code, str) or code not in CODES:
             raise _unknown_code(code, where)
     return frozenset(given)
 

@@ -108,3 +108,9 @@ def test_an_unknown_code_of_the_process(monkeypatch):
 def test_what_are_no_codes(codes):
     with pytest.raises(UsageError, match="SH120"):
         forward_only(ignore=codes)
+
+
+def test_an_entry_that_is_no_string_is_an_unknown_code():
+    with pytest.raises(UsageError, match="SH120") as caught, ignore(["SH311"]):
+        pass
+    assert caught.value.code == "SH120"
