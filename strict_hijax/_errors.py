@@ -300,10 +300,11 @@ def parse_codes(codes: object, where: str) -> frozenset[str]:
         codes = (codes,)
     if not isinstance(codes, Iterable):
         raise _unknown_code(codes, where)
-    for code in (given := tuple(codes)):
+    given: list[object] = list(codes)
+    for code in given:
         if not isinstance(code, str) or code not in CODES:
             raise _unknown_code(code, where)
-    return frozenset(given)
+    return frozenset(map(str, given))
 
 
 def _unknown_code(code: object, where: str) -> StrictHijaxError:
