@@ -76,18 +76,33 @@ def _called_from_jax() -> bool:
     return _is_of_jax(sys._getframe(2))  # pyright: ignore[reportPrivateUsage]
 
 
-class WatchedValAccum(_jax.ValAccum):
-    """A `ValAccum` that tells its `Watch` what is done with it."""
+class _Watched:
+    """What the stand-ins of both kinds share: each tells its `Watch` what is done."""
 
     def __init__(self, accum: Any, watch: Watch):
         self._accum = accum
         self._watch = watch
 
     @property
-    def aval(self) -> Any:  # type: ignore[override]
+    def aval(self) -> Any:
         if _called_from_jax():  # handed on: to `with_refs`, or to an inner jit
             self._watch.touched = True
         return self._accum.aval
+
+    def accum(self, x: Any) -> None:
+        if self._watch.accepts(x):
+            self._accum.accum(x)
+
+    def freeze(self) -> Any:
+        self._watch.touched = True
+        return self._accum.freeze()
+
+    def __repr__(self) -> str:
+        return repr(self._accum)
+
+
+class WatchedValAccum(_Watched, _jax.ValAccum):  # type: ignore[override]
+    """A `ValAccum` that tells its `Watch` what is done with it."""
 
     @property
     def val(self) -> Any:
@@ -99,30 +114,9 @@ class WatchedValAccum(_jax.ValAccum):
         self._watch.touched = True
         self._accum.val = value
 
-    def accum(self, x: Any) -> None:
-        if self._watch.accepts(x):
-            self._accum.accum(x)
 
-    def freeze(self) -> Any:
-        self._watch.touched = True
-        return self._accum.freeze()
-
-    def __repr__(self) -> str:
-        return repr(self._accum)
-
-
-class WatchedRefAccum(_jax.RefAccum):
+class WatchedRefAccum(_Watched, _jax.RefAccum):  # type: ignore[override]
     """A `RefAccum` that tells its `Watch` what is done with it."""
-
-    def __init__(self, accum: Any, watch: Watch):
-        self._accum = accum
-        self._watch = watch
-
-    @property
-    def aval(self) -> Any:  # type: ignore[override]
-        if _called_from_jax():
-            self._watch.touched = True
-        return self._accum.aval
 
     @property
     def ref(self) -> Any:
@@ -134,21 +128,10 @@ class WatchedRefAccum(_jax.RefAccum):
         self._watch.touched = True
         self._accum.ref = ref
 
-    def accum(self, x: Any) -> None:
-        if self._watch.accepts(x):
-            self._accum.accum(x)
-
     def inst(self) -> Any:
         self._watch.touched = True
         self._accum.inst()
         return self
-
-    def freeze(self) -> Any:
-        self._watch.touched = True
-        return self._accum.freeze()
-
-    def __repr__(self) -> str:
-        return repr(self._accum)
 
 
 class Watches:

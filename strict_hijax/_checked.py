@@ -86,9 +86,14 @@ def make_twin_class(facts: ClassFacts, ignored: frozenset[str]) -> type:
 
 def checked(prim: Any) -> Any:
     """The twin of a strict instance; anything else as it is."""
-    cls = type(prim)
-    if isinstance(prim, Twin) or not hasattr(cls, "_twin_class"):
+    if isinstance(prim, Twin) or not hasattr(type(prim), "_twin_class"):
         return prim
+    return strict_twin(prim)
+
+
+def strict_twin(prim: Any) -> Any:
+    """The twin of an instance of a strict class, whose twins' class is made once."""
+    cls = type(prim)
     if cls._twin_class is None:
         cls._twin_class = make_twin_class(cls._facts, cls._ignored)
     return twin_of(prim, cls._twin_class)

@@ -14,12 +14,12 @@ from ._errors import Finding, Location
 from ._rules import RULES
 from ._types import (
     Mismatch,
+    any_zero,
     cotangent_type,
     describe,
     describe_pair,
     describe_value,
     has_no_tangent,
-    is_zero,
     no_type_says,
     paths_of,
     same_type,
@@ -128,8 +128,7 @@ def accumulator_findings(
     if all(watch is None or (watch.touched and not watch.wrong) for watch in watches):
         return []
     paths = list(paths_of(prim.in_tree, _names(facts, prim)))
-    leaves = tree_util.tree_leaves(out_ct, is_leaf=is_zero)
-    may_skip = any(is_zero(leaf) for leaf in leaves) or not leaves
+    may_skip = any_zero(out_ct) or not tree_util.tree_leaves(out_ct)
     findings: list[Finding] = []
     for watch, path in zip(watches, paths, strict=False):
         if watch is None:

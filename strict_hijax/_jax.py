@@ -72,7 +72,6 @@ try:
     from jax._src.interpreters import batching as _batching
     from jax._src.interpreters import mlir as _mlir
     from jax._src.interpreters import partial_eval as _partial_eval
-    from jax._src.interpreters.ad import GradAccum as GradAccum
     from jax._src.interpreters.ad import JVPTracer as _JVPTracer
     from jax._src.interpreters.ad import LinearizeTracer as _LinearizeTracer
     from jax._src.interpreters.ad import NullAccum as NullAccum
@@ -113,11 +112,6 @@ def bwd_checks_disabled() -> bool:
 def custom_vjp3_enabled() -> bool:
     """Whether `jax.custom_vjp` is run by its hijax implementation."""
     return bool(_config.custom_vjp3.value)
-
-
-def trace_is_clean() -> bool:
-    """Whether no transformation is active in this thread."""
-    return _core.trace_state_clean()
 
 
 def configuration_key() -> Any:
@@ -207,11 +201,6 @@ def rules_of_custom_vjp3(function: Any) -> dict[str, Any] | None:
         "optimize_remat": function.opt_remat,
         "with_logs": function.with_logs,
     }
-
-
-def is_custom_vjp(function: Any) -> bool:
-    """Whether a value is what `jax.custom_vjp(...)` returns."""
-    return isinstance(function, CustomVJP | _custom_vjp3)
 
 
 def make_custom_vjp(attributes: dict[str, Any]) -> Callable[..., Any]:

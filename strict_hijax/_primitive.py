@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _jax
 from ._calls import call_findings, call_fits
-from ._checked import Twin, make_twin_class, twin_of
+from ._checked import Twin, strict_twin
 from ._construction import construction_findings, early_init_finding
 from ._definition import ClassFacts
 from ._errors import raise_findings
@@ -116,13 +116,9 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
             raise
 
     def __call__(self, *args: Any) -> Any:
-        cls: Any = type(self)
         if isinstance(self, Twin):
             return super().__call__(*args)
         if not call_fits(self, args):
+            cls: Any = type(self)
             raise_findings(call_findings(cls._facts, self, args), cls._ignored)
-        twin_class = cls._twin_class
-        if twin_class is None:
-            twin_class = make_twin_class(cls._facts, cls._ignored)
-            cls._twin_class = twin_class
-        return _jax.HiPrim.__call__(twin_of(self, twin_class), *args)
+        return _jax.HiPrim.__call__(strict_twin(self), *args)

@@ -94,9 +94,6 @@ RULES: dict[str, Rule] = _read_rules()
 BACKWARD_RULES = ("vjp_bwd", "vjp_bwd_retval_logs", "vjp_bwd_retval")
 """The reverse rules in the order in which JAX prefers them."""
 
-FORWARD_RULES = frozenset({"vjp_fwd", "lin"})
-"""Rules that return a primal output and residuals."""
-
 RETURNING_RULES = frozenset(
     {"vjp_fwd", "lin", "jvp", "vjp_bwd_retval", "vjp_bwd_retval_logs"}
 )

@@ -170,6 +170,11 @@ class Mismatch:
     got: str
 
 
+def any_zero(tree: Any) -> bool:
+    """Whether a symbolic zero is among the leaves."""
+    return any(map(is_zero, tree_util.tree_leaves(tree, is_leaf=is_zero)))
+
+
 def structure_mismatch(
     treedef: Any, value: Any, *, zeros: bool = False, path: str = ""
 ) -> Mismatch | None:

@@ -28,7 +28,7 @@ from ._forward_results import OutputTypes, forward_findings
 from ._function_cotangents import cotangent_finding
 from ._function_rules import FunctionRules, Inputs
 from ._progress import in_progress
-from ._types import is_zero
+from ._types import any_zero
 
 type KnownOutputs = Callable[[Inputs], OutputTypes | None]
 """What the function returns for these inputs, if that is known."""
@@ -138,7 +138,7 @@ class RuleWrapper:
             result = self._run("bwd", code, (*before, *accums))
             may_skip = (
                 not context.all_perturbed
-                or _any_zero(cts)
+                or any_zero(cts)
                 or (watches is not None and None in list(watches))
             )
             findings = backward_findings(
@@ -197,7 +197,3 @@ def _values(args: Sequence[Any], rules: FunctionRules) -> tuple[list[Any], bool]
         for i, arg in enumerate(args)
     ]
     return values, all(flags)
-
-
-def _any_zero(cts: Any) -> bool:
-    return any(is_zero(leaf) for leaf in tree_util.tree_leaves(cts, is_leaf=is_zero))
