@@ -13,16 +13,21 @@ import jax
 from jax.errors import UnexpectedTracerError
 
 from . import _jax
-from ._closed_over import explain_tracer
-from ._custom_vjp import attributes_of, no_rules_finding, own_attributes, rules_of
-from ._declared_types import DeclaredTypes
 from ._effects import EffectPolicy, parse_policy
 from ._errors import Finding, parse_codes, raise_findings
-from ._first_calls import Checker
-from ._function_check import check_function as check_function
-from ._function_definition import definition_findings, nondiff_findings
-from ._function_rules import FunctionRules, qualified_name
-from ._wrapped_rules import RuleWrapper
+from ._functions.check import check_function as check_function
+from ._functions.closed_over import explain_tracer
+from ._functions.custom_vjp import (
+    attributes_of,
+    no_rules_finding,
+    own_attributes,
+    rules_of,
+)
+from ._functions.declared_types import DeclaredTypes
+from ._functions.definition import definition_findings, nondiff_findings
+from ._functions.first_calls import Checker
+from ._functions.rules import FunctionRules, qualified_name
+from ._functions.wrapped_rules import RuleWrapper
 
 EAGER_VARIABLE = "STRICT_HIJAX_EAGER"
 _OPTIONS = ("example_args", "dims", "axes", "effects", "ignore", "eager")

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _jax
 from ._errors import Finding, Location
-from ._function_rules import FunctionRules
+from ._functions.rules import FunctionRules
 
 POLICIES = ("jax", "remat", "pure")
 

@@ -13,12 +13,10 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax, _sentences
-from ._accumulators import Watches
-from ._errors import Finding, Location, RuleTypeError, StrictHijaxError
-from ._function_cotangents import cotangent_finding
-from ._function_rules import FunctionRules, Inputs, innermost
-from ._types import (
+from strict_hijax import _jax
+from strict_hijax._accumulators import Watches
+from strict_hijax._errors import Finding, Location, RuleTypeError, StrictHijaxError
+from strict_hijax._types import (
     cotangent_type,
     describe_value,
     has_no_tangent,
@@ -27,6 +25,10 @@ from ._types import (
     structure_mismatch,
     type_of,
 )
+
+from . import sentences
+from .cotangents import cotangent_finding
+from .rules import FunctionRules, Inputs, innermost
 
 
 def backward_findings(
@@ -63,7 +65,7 @@ def _no_logs_pair(rules: FunctionRules, result: Any) -> Finding:
         f"must return a pair, the cotangents and the logs; it returns {got}.",
         expected="a pair (cotangents, logs)",
         got=got,
-        jax_says=_sentences.logs_no_pair(rules, got),
+        jax_says=sentences.logs_no_pair(rules, got),
         remedies=("return (x_ct,), {'name': value}", "f.defvjp(fwd, bwd)   # no logs"),
     )
 
@@ -78,7 +80,7 @@ def _logs(rules: FunctionRules, logs: Any) -> Iterator[Finding]:
             f"must log a dict or None; it logs {describe_value(logs)}.",
             expected="None, or a dict from strings to pytrees of arrays",
             got=describe_value(logs),
-            jax_says=_sentences.logs_no_dict(rules, logs),
+            jax_says=sentences.logs_no_dict(rules, logs),
             remedies=("x_acc.accum(x_ct)   # in place of return",)
             if rules.with_accums
             else ("return (x_ct,), {'name': value}",),
@@ -217,11 +219,11 @@ def _no_tuple(
     if is_tuple:
         what = f"returns {len(got)} cotangents; `{rules.name}` has {inputs.count} "
         what += "arguments that can be differentiated."
-        says = _sentences.bwd_length(rules, got, inputs.treedef)
+        says = sentences.bwd_length(rules, got, inputs.treedef)
     else:
         what = "must return a tuple with one cotangent for each argument; it returns "
         what += f"{_kind_of(got)}."
-        says = _sentences.bwd_no_tuple(rules, got, inputs.treedef)
+        says = sentences.bwd_no_tuple(rules, got, inputs.treedef)
     finding = rules.finding(
         "SH414",
         "bwd",
@@ -275,7 +277,7 @@ def _wrong_structure(
             "A container is one also with sizes and flags in it;",
             "a bare None stands for all of it.",
         ),
-        jax_says=_sentences.bwd_structure(rules, whole, inputs.treedef),
+        jax_says=sentences.bwd_structure(rules, whole, inputs.treedef),
         remedies=(
             f"return for `{name}` the structure that it has",
             f"None   # for `{name}`",

@@ -13,10 +13,9 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax, _sentences
-from ._errors import Finding
-from ._function_rules import FunctionRules
-from ._types import (
+from strict_hijax import _jax
+from strict_hijax._errors import Finding
+from strict_hijax._types import (
     describe_pair,
     describe_value,
     paths_of,
@@ -24,6 +23,9 @@ from ._types import (
     structure_mismatch,
     type_of,
 )
+
+from . import sentences
+from .rules import FunctionRules
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def _no_pair(
         expected="a pair (output, residuals)",
         got=got,
         facts=facts,
-        jax_says=_sentences.fwd_no_pair(rules, got),
+        jax_says=sentences.fwd_no_pair(rules, got),
         remedies=("return out, res", "return out, None   # nothing to keep"),
     )
 
@@ -99,7 +101,7 @@ def _output(
         ):
             if not same_type(got, expected):
                 words = describe_pair(expected, got)
-                says = _sentences.fwd_types(
+                says = sentences.fwd_types(
                     rules,
                     path,
                     (treedef, avals, got),
@@ -164,7 +166,7 @@ def _other_structure(
         expected=expected,
         got=got,
         facts=facts,
-        jax_says=_sentences.fwd_structure(
+        jax_says=sentences.fwd_structure(
             rules,
             (tree_util.tree_structure(out), avals),
             (primal.treedef, list(primal.avals)),

@@ -11,10 +11,10 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax
-from ._errors import Finding, Location, location_of
-from ._signatures import Arity, arity_of_function
-from ._types import type_of
+from strict_hijax import _jax
+from strict_hijax._errors import Finding, Location, location_of
+from strict_hijax._signatures import Arity, arity_of_function
+from strict_hijax._types import type_of
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import _jax
+from strict_hijax import _jax
 
 _USUAL = ("float32", "int32", "complex64", "uint32", "bool")
 _NUMBERS: dict[Any, Any] = {float: 1.0, int: 1, bool: True, complex: 1j}

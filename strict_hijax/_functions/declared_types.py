@@ -9,11 +9,12 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax
-from ._annotations import Uncovered, spec_of
-from ._errors import Finding
-from ._function_rules import FunctionRules, Inputs
-from ._types import describe_value, type_of
+from strict_hijax import _jax
+from strict_hijax._errors import Finding
+from strict_hijax._types import describe_value, type_of
+
+from .annotations import Uncovered, spec_of
+from .rules import FunctionRules, Inputs
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

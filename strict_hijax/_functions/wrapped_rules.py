@@ -17,18 +17,19 @@ from typing import Any
 from jax import tree_util
 from jax.errors import UnexpectedTracerError
 
-from . import _jax
-from ._accumulators import Watches
-from ._backward_results import backward_findings
-from ._call_keys import CodeKey, code_key
-from ._closed_over import explain_tracer, remember_held
-from ._effects import EffectPolicy, Recorded, effect_findings
-from ._errors import raise_findings, without_ignored
-from ._forward_results import OutputTypes, forward_findings
-from ._function_cotangents import cotangent_finding
-from ._function_rules import FunctionRules, Inputs
-from ._progress import in_progress
-from ._types import any_zero
+from strict_hijax import _jax
+from strict_hijax._accumulators import Watches
+from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
+from strict_hijax._errors import raise_findings, without_ignored
+from strict_hijax._types import any_zero
+
+from .backward_results import backward_findings
+from .call_keys import CodeKey, code_key
+from .closed_over import explain_tracer, remember_held
+from .cotangents import cotangent_finding
+from .forward_results import OutputTypes, forward_findings
+from .progress import in_progress
+from .rules import FunctionRules, Inputs
 
 type KnownOutputs = Callable[[Inputs], OutputTypes | None]
 """What the function returns for these inputs, if that is known."""

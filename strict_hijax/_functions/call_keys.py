@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _jax
-from ._function_rules import FunctionRules, Inputs, innermost
+from strict_hijax import _jax
+
+from .rules import FunctionRules, Inputs, innermost
 
 MOST_REMEMBERED = 64
 MOST_CHECKS_OF_CODE = 8

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _jax, _sentences
-from ._errors import Finding
-from ._function_rules import FunctionRules
+from strict_hijax import _jax
+from strict_hijax._errors import Finding
+
+from . import sentences
+from .rules import FunctionRules
 
 
 def own_attributes(function: Any) -> dict[str, Any]:
@@ -59,6 +61,6 @@ def no_rules_finding(fun: Any, nondiff_argnums: tuple[int, ...]) -> Finding:
         location=rules.location("primal"),
         expected=f"a call of {rules.name}.defvjp before the first call",
         got="no rules",
-        jax_says=_sentences.no_rules(rules),
+        jax_says=sentences.no_rules(rules),
         remedies=(f"{rules.name}.defvjp({rules.name}_fwd, {rules.name}_bwd)",),
     )

@@ -14,17 +14,18 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax
-from ._accumulators import Watches
-from ._backward_results import advice_findings, backward_findings
-from ._effects import EffectPolicy, effect_findings
-from ._errors import Finding, StrictHijaxError
-from ._forward_results import OutputTypes, forward_findings
-from ._function_rules import FunctionRules, Inputs
-from ._progress import KnownCall, knowing
-from ._report import RuleReport, bytes_of, describe_all
-from ._signatures import only_raises
-from ._types import cotangent_type, has_no_tangent
+from strict_hijax import _jax
+from strict_hijax._accumulators import Watches
+from strict_hijax._effects import EffectPolicy, effect_findings
+from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._report import RuleReport, bytes_of, describe_all
+from strict_hijax._signatures import only_raises
+from strict_hijax._types import cotangent_type, has_no_tangent
+
+from .backward_results import advice_findings, backward_findings
+from .forward_results import OutputTypes, forward_findings
+from .progress import KnownCall, knowing
+from .rules import FunctionRules, Inputs
 
 
 class Depth(enum.IntEnum):

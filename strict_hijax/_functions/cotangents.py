@@ -10,10 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from . import _jax, _sentences
-from ._errors import Finding, Location
-from ._function_rules import FunctionRules
-from ._types import (
+from strict_hijax import _jax
+from strict_hijax._errors import Finding, Location
+from strict_hijax._types import (
     cotangent_type,
     describe,
     describe_pair,
@@ -23,6 +22,9 @@ from ._types import (
     same_type,
     type_of,
 )
+
+from . import sentences
+from .rules import FunctionRules
 
 
 def cotangent_finding(
@@ -69,7 +71,7 @@ def cotangent_finding(
             *why,
             *(("One cotangent is given for several leaves.",) if copied else ()),
         ),
-        jax_says=_sentences.bwd_type(rules, keypath, aval, expected, ct),
+        jax_says=sentences.bwd_type(rules, keypath, aval, expected, ct),
         remedies=remedies,
         location=place,
     )

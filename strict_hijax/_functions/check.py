@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._custom_vjp import attributes_of, no_rules_finding, rules_of
-from ._declared_types import DeclaredTypes
-from ._eager import Examination
-from ._effects import EffectPolicy
-from ._errors import Finding, raise_findings
-from ._exceptions import first_line
-from ._first_calls import Checker
-from ._function_definition import definition_findings
-from ._function_rules import FunctionRules, Inputs, qualified_name
-from ._report import CheckReport, describe_all
+from strict_hijax._effects import EffectPolicy
+from strict_hijax._errors import Finding, raise_findings
+from strict_hijax._report import CheckReport, describe_all
+
+from .custom_vjp import attributes_of, no_rules_finding, rules_of
+from .declared_types import DeclaredTypes
+from .definition import definition_findings
+from .eager import Examination
+from .exceptions import first_line
+from .first_calls import Checker
+from .rules import FunctionRules, Inputs, qualified_name
 
 
 def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:

@@ -12,9 +12,10 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax
-from ._function_rules import FunctionRules
-from ._types import describe, is_zero
+from strict_hijax import _jax
+from strict_hijax._types import describe, is_zero
+
+from .rules import FunctionRules
 
 
 def no_rules(rules: FunctionRules) -> str:

@@ -11,11 +11,17 @@ from typing import Any
 from jax import tree_util
 from jax.errors import UnexpectedTracerError
 
-from . import _jax
-from ._call_keys import Remembered
-from ._errors import Finding, StrictHijaxError, raise_findings, without_ignored
-from ._function_rules import FunctionRules
-from ._types import describe
+from strict_hijax import _jax
+from strict_hijax._errors import (
+    Finding,
+    StrictHijaxError,
+    raise_findings,
+    without_ignored,
+)
+from strict_hijax._types import describe
+
+from .call_keys import Remembered
+from .rules import FunctionRules
 
 
 def is_about_a_tracer(error: Exception) -> bool:

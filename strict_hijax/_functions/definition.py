@@ -11,15 +11,16 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from ._errors import Finding
-from ._function_rules import FunctionRules, positional_names, visible_arity
-from ._signatures import (
+from strict_hijax._errors import Finding
+from strict_hijax._signatures import (
     Arity,
     arity_of_function,
     certain_returns,
     is_generator_or_coroutine,
     only_raises,
 )
+
+from .rules import FunctionRules, positional_names, visible_arity
 
 _CALLED = {"fwd": "SH403", "rem": "SH403", "bwd": "SH404"}
 

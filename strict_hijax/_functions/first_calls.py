@@ -13,18 +13,21 @@ from typing import Any
 import jax
 from jax import tree_util
 
-from . import _jax, _sentences
-from ._call_keys import Remembered, call_key, code_key, count_check, may_check
-from ._eager import Depth, Examination, examine
-from ._effects import EffectPolicy
-from ._errors import (
+from strict_hijax import _jax
+from strict_hijax._effects import EffectPolicy
+from strict_hijax._errors import (
     Finding,
     StrictHijaxError,
     raise_findings,
     untraceable_error,
     without_ignored,
 )
-from ._exceptions import (
+from strict_hijax._report import describe_all
+
+from . import sentences
+from .call_keys import Remembered, call_key, code_key, count_check, may_check
+from .eager import Depth, Examination, examine
+from .exceptions import (
     backend_findings,
     first_line,
     forget_frames,
@@ -33,10 +36,9 @@ from ._exceptions import (
     untraceable_finding,
     users_line,
 )
-from ._forward_results import OutputTypes
-from ._function_rules import FunctionRules, Inputs, positional_count
-from ._progress import any_in_progress, in_progress, known_call
-from ._report import describe_all
+from .forward_results import OutputTypes
+from .progress import any_in_progress, in_progress, known_call
+from .rules import FunctionRules, Inputs, positional_count
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ def _static_array(
         location=rules.location("primal"),
         expected=f"a value for `{name}` that is known before tracing, and no array",
         got=("a tracer of type " if is_tracer else "") + describe_all([leaf.aval])[0],
-        jax_says=_sentences.static_tracer() if is_tracer else None,
+        jax_says=sentences.static_tracer() if is_tracer else None,
         remedies=(
             f"pass `{name}` as an ordinary argument: drop {index} from nondiff_argnums",
             f"return None for `{name}` from bwd, in its place among the cotangents",

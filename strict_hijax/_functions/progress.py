@@ -13,10 +13,11 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax
-from ._call_keys import CodeKey
-from ._forward_results import OutputTypes
-from ._function_rules import FunctionRules, Inputs
+from strict_hijax import _jax
+
+from .call_keys import CodeKey
+from .forward_results import OutputTypes
+from .rules import FunctionRules, Inputs
 
 _in_progress: contextvars.ContextVar[frozenset[CodeKey]] = contextvars.ContextVar(
     "strict_hijax_in_progress", default=frozenset()

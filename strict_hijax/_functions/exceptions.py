@@ -14,11 +14,12 @@ from types import TracebackType
 
 import jax
 
-from . import _jax
-from ._errors import Finding, Location, StrictHijaxError
-from ._function_definition import definition_advice
-from ._function_rules import FunctionRules, Inputs
-from ._report import describe_all
+from strict_hijax import _jax
+from strict_hijax._errors import Finding, Location, StrictHijaxError
+from strict_hijax._report import describe_all
+
+from .definition import definition_advice
+from .rules import FunctionRules, Inputs
 
 _JAX = str(Path(jax.__file__).parent / "_src")
 _OURS = str(Path(__file__).parent)
