@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from . import _jax
 from ._errors import Finding, Location
-from ._functions.rules import FunctionRules
+from ._rules import BACKWARD_RULES
 
 POLICIES = ("jax", "remat", "pure")
 
@@ -54,7 +54,8 @@ def _jax_allows(effect: Any, role: str) -> bool:
     if _jax.custom_derivatives_allowed_effects.contains(effect):
         return True
     # Nothing in JAX checks bwd; 0.12 allows these everywhere. Remove with 0.11.2.
-    return role == "bwd" and isinstance(effect, _jax.IOEffect | _jax.OrderedIOEffect)
+    backward = role in ("bwd", *BACKWARD_RULES)
+    return backward and isinstance(effect, _jax.IOEffect | _jax.OrderedIOEffect)
 
 
 def parse_policy(policy: Any, subject: str) -> EffectPolicy:
@@ -106,14 +107,43 @@ class Recorded:
         return {effect for eqn in self.eqns for effect in eqn.effects}
 
 
+class RuleOwner(Protocol):
+    """What has rules, and the words to speak of them: a function or a primitive."""
+
+    def finding(
+        self, code: str, role: str | None, sentence: str, **more: Any
+    ) -> Finding:
+        """A finding about the rule that plays a role."""
+        ...
+
+    def location(self, role: str) -> Location | None:
+        """Where the rule is written."""
+        ...
+
+    def rule_name(self, role: str) -> str:
+        """The name of the rule."""
+        ...
+
+    def holder(self, role: str) -> str:
+        """What has an effect, in a sentence that starts with the finding's subject."""
+        ...
+
+
 def effect_findings(
-    rules: FunctionRules, role: str, jaxpr: Any, policy: EffectPolicy
+    rules: RuleOwner,
+    role: str,
+    jaxpr: Any,
+    policy: EffectPolicy,
+    declared: frozenset[type] = frozenset(),
 ) -> list[Finding]:
-    """The effects of a traced rule that the policy does not allow, each at its line."""
+    """The effects of a traced rule that the policy does not allow, each at its line.
+
+    Effects of a type that the owner declares itself are allowed by every policy.
+    """
     found: dict[tuple[Any, ...], Finding] = {}
     for effect in sorted(jaxpr.effects, key=repr):
         code = policy.code_for(effect, role)
-        if code is None:
+        if code is None or type(effect) in declared:
             continue
         primitive, location = origin(jaxpr, effect)
         finding = _effect_finding(
@@ -124,7 +154,7 @@ def effect_findings(
 
 
 def _effect_finding(
-    rules: FunctionRules,
+    rules: RuleOwner,
     role: str,
     code: str,
     effect: Any,
@@ -134,11 +164,10 @@ def _effect_finding(
 ) -> Finding:
     name = type(effect).__name__
     where = f"`{primitive}`" + (f" at {location}" if location else "")
-    who = "its primal" if role == "primal" else "it"
     return rules.finding(
         code,
         role,
-        f"has in {who} the effect {name}, which {_BY[code].format(policy=policy)}: "
+        f"has in {rules.holder(role)} the effect {name}, which {_BY[code].format(policy=policy)}: "
         f"{where}.",
         path=primitive,
         expected=_EXPECTED[code].format(policy=policy),

@@ -82,6 +82,10 @@ class FunctionRules:
             **more,
         )
 
+    def holder(self, role: str) -> str:
+        """How a finding about a role speaks of what has that role."""
+        return "its primal" if role == "primal" else "it"
+
     def location(self, role: str) -> Location | None:
         """Where a rule is written."""
         function = innermost(self.rule(role))
