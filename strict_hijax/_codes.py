@@ -117,6 +117,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH902", "fwd takes the arguments in another order", "UsageError"),
     Code("SH903", "rules defined twice", "UsageError"),
     Code("SH904", "an attribute that is not in `params`", "UsageError"),
+    Code("SH905", "a cotangent for an integer in place of a number", "UsageError"),
 )
 
 CODES: dict[str, Code] = {row.name: row for row in _ROWS}

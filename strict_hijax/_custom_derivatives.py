@@ -185,6 +185,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
     _made_for: bool | None = None
     _options: _Options
     _is_defining: bool = False
+    _accepted: tuple[FunctionRules, ...] = ()  # all that were defined without a fault
 
     @_jax.user_boundary
     def defvjp(
@@ -268,6 +269,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
                 self._checker.check_at_import(
                     inputs, options.declared.axes, options.declared.code
                 )
+        self._accepted = (*self._accepted, *_all_rules(self))
 
     def _hand_over(self) -> Callable[..., Any]:
         """Make what JAX is handed: a plain `jax.custom_vjp` with wrapped rules."""

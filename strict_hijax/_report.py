@@ -6,12 +6,17 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from ._errors import Finding
 from ._types import describe
 
 
 @dataclasses.dataclass(frozen=True)
 class RuleReport:
-    """One rule as it was traced: the types that went in and came out, its effects."""
+    """One rule as it was traced: the types that went in and came out, its effects.
+
+    A forward rule gives the outputs and then the residuals; a backward rule gives the
+    cotangents, "None" where it gives none.
+    """
 
     name: str
     takes: tuple[str, ...]
@@ -35,6 +40,7 @@ class CheckReport:
         None where there is no forward rule.
       transforms: what is provided, derived or missing, by transform.
       unchecked: rules that could not be traced here, each with the reason.
+      advice: what is worth a look and may be meant; each begins with its code.
       examples: the reports of a class's examples, where a class was checked.
     """
 
@@ -43,6 +49,7 @@ class CheckReport:
     residual_bytes: int | None = None
     transforms: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
     unchecked: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
     examples: tuple[CheckReport, ...] = ()
 
     def __str__(self) -> str:
@@ -53,7 +60,21 @@ class CheckReport:
         lines += [f"  {name}: {how}" for name, how in self.transforms.items()]
         for example in self.examples:
             lines += [f"  {line}" for line in str(example).splitlines()]
+        for advice in self.advice:
+            first, *more = advice.splitlines()
+            lines += [f"  advice: {first}", *(f"  {line}" for line in more)]
         return "\n".join(lines)
+
+
+def advice_of(finding: Finding) -> str:
+    """A finding that may be meant: the code, what it is about, and what to write."""
+    lines = [f"{finding.code} {finding.headline}"]
+    if finding.location is not None:
+        lines.append(f"{finding.location}   {finding.location.text}")
+    lines += [f"expected: {finding.expected}", f"got:      {finding.got}"]
+    lines += [f"where it is not meant: {remedy}" for remedy in finding.remedies]
+    lines.append(f"more: python -m strict_hijax explain {finding.code}")
+    return "\n  ".join(lines)
 
 
 def bytes_of(avals: Sequence[Any]) -> int:

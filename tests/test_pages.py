@@ -10,7 +10,7 @@ import jax
 import pytest
 from jax.experimental.hijax import HiPrim
 
-from strict_hijax import StrictHijaxError
+from strict_hijax import StrictHijaxError, check
 from strict_hijax._codes import CODES
 from strict_hijax._pages import pages
 
@@ -104,6 +104,25 @@ def test_wrong_program_raises_its_code_alone(code):
 def test_advice_is_not_raised(code):
     assert "assert " in programs(code)[0]
     run(programs(code)[0])
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "args"),
+    [
+        ("SH901", "linear", ({"w": 2.0, "b": 1.0}, 3.0)),
+        ("SH902", "cubed", (2.0, 3.0)),
+        ("SH903", "square", (3.0,)),
+        ("SH905", "times", (2, 3.0)),
+    ],
+)
+def test_advice_stands_in_the_report_of_check_and_not_where_all_is_right(
+    code, name, args
+):
+    wrong, right = map(run, programs(code))
+    (advice,) = check(wrong[name], *args).advice
+    assert advice.startswith(f"{code} `page.{name}`")
+    assert f"  advice: {advice.splitlines()[0]}" in str(check(wrong[name], *args))
+    assert check(right[name], *args).advice == ()
 
 
 @pytest.mark.parametrize("code", RUNS_HERE)

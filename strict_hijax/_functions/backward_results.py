@@ -27,7 +27,7 @@ from strict_hijax._types import (
 )
 
 from . import sentences
-from .cotangents import cotangent_finding
+from .cotangents import cotangent_finding, is_none, spread
 from .rules import FunctionRules, Inputs, innermost
 
 
@@ -122,13 +122,13 @@ def _cotangents(
     for name, child, ct in zip(
         names, inputs.treedef.children(), cotangents, strict=True
     ):
-        spread = _spread(child, ct)
-        if spread is None:
+        part = spread(child, ct)
+        if part is None:
             findings.append(
                 _wrong_structure(rules, name, child, ct, inputs, cotangents)
             )
         else:
-            entries += spread
+            entries += part
     if findings or _jax.bwd_checks_disabled():
         return findings
     keypaths = list(paths_of(inputs.treedef))
@@ -150,8 +150,8 @@ def _fit(cotangents: Any, inputs: Inputs) -> bool:
     """Whether cotangents are beyond doubt: one for each leaf, each None or right."""
     if type(cotangents) is not tuple:
         return False
-    leaves, treedef = tree_util.tree_flatten(cotangents, is_leaf=_is_none)
-    if treedef != inputs.treedef or all(map(_is_none, leaves)):
+    leaves, treedef = tree_util.tree_flatten(cotangents, is_leaf=is_none)
+    if treedef != inputs.treedef or all(map(is_none, leaves)):
         return False
     for leaf, aval in zip(leaves, inputs.avals, strict=True):
         if leaf is None:
@@ -160,55 +160,6 @@ def _fit(cotangents: Any, inputs: Inputs) -> bool:
         if got is None or expected is None or not same_type(got, expected):
             return False
     return True
-
-
-def _is_none(value: Any) -> bool:
-    return value is None
-
-
-def _spread(treedef: Any, ct: Any) -> list[tuple[Any, bool]] | None:
-    """The cotangent of each leaf of an argument, and whether it is a copy for several.
-
-    As in JAX, None or a lone value stands for all leaves of the container in its place.
-    None where the structures do not fit.
-    """
-    prefix: Any
-    leaves, prefix = tree_util.tree_flatten(ct, is_leaf=_is_none)
-    dummy = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
-    try:
-        subtrees = prefix.flatten_up_to(dummy)
-    except ValueError:
-        return None
-    spread: list[tuple[Any, bool]] = []
-    for leaf, subtree in zip(leaves, subtrees, strict=True):
-        count = len(tree_util.tree_leaves(subtree))
-        spread += [(leaf, count > 1)] * count
-    return spread
-
-
-def advice_findings(rules: FunctionRules, result: Any, inputs: Inputs) -> list[Finding]:
-    """What is worth a look in the result of `bwd`: one cotangent for several leaves."""
-    cotangents = result[0] if rules.with_logs else result
-    names = rules.dynamic_names(inputs.count)
-    found: list[Finding] = []
-    for name, child, ct in zip(
-        names, inputs.treedef.children(), cotangents, strict=True
-    ):
-        spread = _spread(child, ct)
-        if spread and any(is_copy and leaf is not None for leaf, is_copy in spread):
-            found.append(
-                rules.finding(
-                    "SH901",
-                    "bwd",
-                    f"returns one cotangent for the several leaves of `{name}`: JAX "
-                    "copies it to each of them.",
-                    path=name,
-                    expected=f"a cotangent for each leaf of `{name}`",
-                    got=describe_value(ct),
-                    remedies=(f"return for `{name}` the structure that it has",),
-                )
-            )
-    return found
 
 
 def _no_tuple(
@@ -294,7 +245,7 @@ def _first_difference(treedef: Any, ct: Any, path: str) -> tuple[str, str, str]:
         children = treedef.children()
         if type(ct) is node[0] and len(keyed) == len(children):
             for child, (key, entry) in zip(children, keyed, strict=True):
-                if _spread(child, entry) is None:
+                if spread(child, entry) is None:
                     return _first_difference(child, entry, path + _jax.keystr((key,)))
     mismatch = structure_mismatch(treedef, ct, path=path)
     if mismatch is None or mismatch.path != path:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from strict_hijax._effects import EffectPolicy
-from strict_hijax._errors import Finding, raise_findings
-from strict_hijax._report import CheckReport, describe_all
+from strict_hijax._errors import Finding, raise_findings, without_ignored
+from strict_hijax._report import CheckReport, advice_of, describe_all
 
+from .advice import order_advice, replaced_advice
 from .custom_vjp import attributes_of, no_rules_finding, rules_of
 from .declared_types import DeclaredTypes
 from .definition import definition_findings
@@ -42,7 +44,9 @@ def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
     policy = EffectPolicy() if options is None else options.policy
     ignored = frozenset[str]() if options is None else options.ignored
     axes = {} if options is None else options.declared.axes
+    before = getattr(function, "_accepted", ())
     reports: list[CheckReport] = []
+    advice: list[Finding] = []
     for rules in all_rules:
         raise_findings(definition_findings(rules), ignored)
         inputs = DeclaredTypes(tuple(args)).inputs(rules, kwargs)
@@ -51,7 +55,9 @@ def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
         checker = Checker(rules, policy, ignored, eager=True)
         seen = checker.check_at_import(inputs, axes, "SH425")
         reports.append(_report(rules, inputs, seen))
-    return reports[-1]
+        advice += [*replaced_advice(before, rules), *order_advice(rules), *seen.advice]
+    left = without_ignored(advice, ignored)
+    return dataclasses.replace(reports[-1], advice=tuple(map(advice_of, left)))
 
 
 def _report(rules: FunctionRules, inputs: Inputs, seen: Examination) -> CheckReport:

@@ -1,4 +1,4 @@
-"""The cotangent for one leaf of a function's inputs, against the type it must have.
+"""Cotangents of a function's inputs: which leaf each is for, and what it must be.
 
 Exactly `to_ct_aval` of the input is asked; of a Ref, that of what it holds.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import tree_util
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding, Location
@@ -24,7 +25,52 @@ from strict_hijax._types import (
 )
 
 from . import sentences
-from .rules import FunctionRules
+from .rules import FunctionRules, Inputs
+
+type LeafCotangent = tuple[Any, bool]
+"""What is given for one leaf, and whether it is a copy for several."""
+
+
+def is_none(value: Any) -> bool:
+    """Whether a cotangent is None, which stands for zero."""
+    return value is None
+
+
+def spread(treedef: Any, ct: Any) -> list[LeafCotangent] | None:
+    """The cotangent of each leaf of an argument; None where the structures do not fit.
+
+    As in JAX, None or a lone value stands for all leaves of the container in its place.
+    """
+    prefix: Any
+    leaves, prefix = tree_util.tree_flatten(ct, is_leaf=is_none)
+    dummy = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
+    try:
+        subtrees = prefix.flatten_up_to(dummy)
+    except ValueError:
+        return None
+    found: list[LeafCotangent] = []
+    for leaf, subtree in zip(leaves, subtrees, strict=True):
+        count = len(tree_util.tree_leaves(subtree))
+        found += [(leaf, count > 1)] * count
+    return found
+
+
+def by_argument(cotangents: Any, inputs: Inputs) -> list[list[LeafCotangent]] | None:
+    """What bwd returns for the leaves of each argument; None where it does not fit."""
+    if not isinstance(cotangents, tuple | list) or len(cotangents) != inputs.count:
+        return None
+    children = inputs.treedef.children()
+    found = [spread(child, ct) for child, ct in zip(children, cotangents, strict=True)]
+    complete = [leaves for leaves in found if leaves is not None]
+    return complete if len(complete) == len(found) else None
+
+
+def shown_type(value: Any) -> Any:
+    """What a report shows of a value: its type, or None, or words where it has none."""
+    if value is None:
+        return None
+    aval = value.aval if is_zero(value) else type_of(value)
+    return describe_value(value) if aval is None else aval
 
 
 def cotangent_finding(

@@ -14,7 +14,7 @@ from .rules import FunctionRules
 
 def own_attributes(function: Any) -> dict[str, Any]:
     """The attributes that JAX set, without ours."""
-    ours = {"_handed", "_checker", "_made_for", "_options", "_is_defining"}
+    ours = {"_handed", "_checker", "_made_for", "_options", "_is_defining", "_accepted"}
     return {k: v for k, v in vars(function).items() if k not in ours}
 
 

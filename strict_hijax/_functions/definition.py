@@ -35,26 +35,6 @@ def definition_findings(rules: FunctionRules) -> list[Finding]:
     return findings
 
 
-def definition_advice(rules: FunctionRules) -> list[Finding]:
-    """What is worth a look, but may be meant."""
-    primal, fwd = visible_arity(rules.fun), visible_arity(rules.fwd)
-    if primal is None or fwd is None or primal.names == fwd.names:
-        return []
-    if sorted(primal.names) != sorted(fwd.names):
-        return []
-    return [
-        rules.finding(
-            "SH902",
-            "fwd",
-            "takes the arguments of the function in another order: JAX gives them in "
-            f"the order of the function, ({', '.join(primal.names)}).",
-            expected=", ".join(primal.names),
-            got=", ".join(fwd.names),
-            remedies=(f"def {rules.rule_name('fwd')}({', '.join(primal.names)}): ...",),
-        )
-    ]
-
-
 def _roles(rules: FunctionRules) -> tuple[str, ...]:
     return ("fwd", "bwd") if rules.rem is None else ("fwd", "rem", "bwd")
 

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from jax import tree_util
 
 from strict_hijax import _jax
-from strict_hijax._accumulators import Watches
+from strict_hijax._accumulators import Watch, Watches
 from strict_hijax._effects import EffectPolicy, effect_findings
 from strict_hijax._errors import Finding, StrictHijaxError
 from strict_hijax._report import RuleReport, bytes_of, describe_all
 from strict_hijax._signatures import only_raises
-from strict_hijax._types import cotangent_type, has_no_tangent
+from strict_hijax._types import (
+    cotangent_type,
+    describe_value,
+    has_no_tangent,
+    is_zero,
+)
 
-from .backward_results import advice_findings, backward_findings
+from .advice import cotangents_advice
+from .backward_results import backward_findings
+from .cotangents import by_argument, shown_type
 from .forward_results import OutputTypes, forward_findings
-from .progress import KnownCall, knowing
+from .kept import Kept
+from .progress import KnownCall, knowing, known_call
 from .rules import FunctionRules, Inputs
 
 
@@ -35,9 +43,12 @@ class Depth(enum.IntEnum):
     FULL = 2
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class TracedRule:
-    """Types in and out of one rule, and the names of its effects."""
+    """Types in and out of one rule, and the names of its effects.
+
+    What a rule gives has words in place of a type where it is no JAX value.
+    """
 
     role: str
     takes: tuple[Any, ...]
@@ -111,7 +122,8 @@ class _Tracing:
     inputs: Inputs
     policy: EffectPolicy
     seen: Examination
-    residuals: _Residuals | None = None
+    residuals: Kept | None = None
+    rem: tuple[list[Any], set[str], set[str]] | None = None  # see `_call_fwd`
 
     def primal(self) -> bool:
         trees: list[Any] = []
@@ -122,33 +134,52 @@ class _Tracing:
             trees.append(treedef)
             return flat
 
-        avals = self._trace("primal", primal, self.inputs.avals)
-        if avals is not None:
-            self.seen.outputs = OutputTypes(trees[-1], tuple(avals))
-        return avals is not None
+        rule = self._trace("primal", primal, self.inputs.avals)
+        if rule is not None:
+            self.seen.outputs = OutputTypes(trees[-1], rule.gives)
+        return rule is not None
 
     def fwd(self) -> bool:
         """Trace fwd (and rem after it), and keep what bwd will be given."""
-        kept: list[_Residuals] = []
+        kept: list[Kept] = []
+        given: list[Any] = []
 
         def fwd(*leaves: Any) -> list[Any]:
             result = self._call_fwd(leaves)
             if self.seen.findings or result is None:
+                given.extend(map(shown_type, tree_util.tree_leaves(result)))
                 return []
-            record, traced = _Residuals.of(result[1], leaves)
+            record, traced = Kept.of(result[1], leaves)
             kept.append(record)
             return traced
 
         known = None
         if self.seen.outputs is not None:
             known = KnownCall(self.rules, self.inputs, self.seen.outputs)
-        avals = self._trace("fwd", fwd, self.inputs.avals, known)
-        if avals is None or not kept:
+        rule = self._trace("fwd", fwd, self.inputs.avals, known)
+        if rule is None:
+            return False
+        if not kept:
+            rule.gives = tuple(given)
             return False
         self.residuals = kept[-1]
-        self.residuals.types = tuple(avals)
-        self.seen.residual_bytes = self.residuals.count_bytes(self.inputs.avals)
+        self.residuals.types = rule.gives
+        self._report_fwd(rule, self.residuals.leaf_types(self.inputs.avals))
         return True
+
+    def _report_fwd(self, rule: TracedRule, residuals: list[Any]) -> None:
+        """Say what fwd gives, and rem after it: the outputs and the residuals."""
+        outputs = () if self.seen.outputs is None else self.seen.outputs.avals
+        self.seen.residual_bytes = bytes_of(residuals)
+        if self.rem is None:
+            rule.gives = (*outputs, *residuals)
+            return
+        kept_by_fwd, rule.effects, effects = self.rem
+        rule.gives = (*outputs, *kept_by_fwd)
+        takes = (*kept_by_fwd, *self.inputs.avals)
+        self.seen.traced.append(
+            TracedRule("rem", takes, (*outputs, *residuals), effects)
+        )
 
     def _call_fwd(self, leaves: Sequence[Any]) -> Any:
         values = leaves
@@ -162,9 +193,23 @@ class _Tracing:
         self._judge(forward_findings(self.rules, result, self.seen.outputs))
         if self.rules.rem is None or self.seen.findings:
             return result
+        kept = list(map(shown_type, tree_util.tree_leaves(result[1])))
+        effects, count = self._effects_since(0), _jax.equations_so_far()
         result = self.rules.rem(result[1], *args)
+        self.rem = kept, effects, self._effects_since(count)
         self._judge(forward_findings(self.rules, result, self.seen.outputs, "rem"))
         return result
+
+    def _effects_since(self, count: int) -> set[str]:
+        """The effects of the equations after `count`, and of a call that is known."""
+        found = _effect_names(
+            effect
+            for eqn in _jax.effectful_equations_since(count)
+            for effect in eqn.effects
+        )
+        call = known_call()
+        made = call is not None and call.was_made
+        return found | self.seen.traced[0].effects if made else found
 
     def bwd(self) -> None:
         residuals, outputs = self.residuals, self.seen.outputs
@@ -178,7 +223,7 @@ class _Tracing:
 
         def bwd(*leaves: Any) -> list[Any]:
             cts = _cotangents(self.rules, ct_types, iter(leaves[count + kept :]))
-            self._judge(
+            shown.extend(
                 self._call_bwd(
                     residuals.restored(leaves[:count], leaves[count : count + kept]),
                     tree_util.tree_unflatten(outputs.treedef, cts),
@@ -186,21 +231,45 @@ class _Tracing:
             )
             return []
 
-        self._trace("bwd", bwd, [*self.inputs.avals, *residuals.types, *given])
+        shown: list[Any] = []
+        rule = self._trace("bwd", bwd, [*self.inputs.avals, *residuals.types, *given])
+        if rule is not None:
+            rule.takes = (*residuals.leaf_types(self.inputs.avals), *ct_types)
+            rule.gives = tuple(shown)
 
-    def _call_bwd(self, residuals: Any, cts: Any) -> list[Finding]:
-        args = [*self.inputs.static_values, residuals, cts]
-        if not self.rules.with_accums:
-            result = self.rules.bwd(*args)
-            findings = backward_findings(self.rules, result, self.inputs)
-            if not findings:
-                self.seen.advice += advice_findings(self.rules, result, self.inputs)
-            return findings
-        watches = Watches()
-        accums = [watches.stand_in(_accumulator(aval)) for aval in self.inputs.avals]
-        grouped = tree_util.tree_unflatten(self.inputs.treedef, accums)
-        result = self.rules.bwd(*args, *grouped)
-        return backward_findings(self.rules, result, self.inputs, watches)
+    def _call_bwd(self, residuals: Any, cts: Any) -> list[Any]:
+        """Call bwd, judge its result, and say of which types the cotangents are."""
+        rules, inputs = self.rules, self.inputs
+        args = [*inputs.static_values, residuals, cts]
+        if rules.with_accums:
+            watches = Watches()
+            accums = [_accumulator(aval) for aval in inputs.avals]
+            stand_ins = [watches.stand_in(accum) for accum in accums]
+            grouped = tree_util.tree_unflatten(inputs.treedef, stand_ins)
+            logs = rules.bwd(*args, *grouped)
+            findings = backward_findings(rules, logs, inputs, watches)
+            values = map(_accumulated, accums, watches)
+            given = [
+                [(next(values), False) for _ in range(argument.num_leaves)]
+                for argument in inputs.treedef.children()
+            ]
+        else:
+            result, logs = rules.bwd(*args), None
+            findings = backward_findings(rules, result, inputs)
+            if rules.with_logs and isinstance(result, tuple | list):
+                result, logs = result if len(result) == 2 else (result, None)
+            found = by_argument(result, inputs)
+            given = [[(result, False)]] if found is None else found
+        self._judge(findings)
+        if not findings:
+            self.seen.advice += cotangents_advice(rules, inputs, given)
+        return [
+            *(shown_type(value) for leaves in given for value, _ in leaves),
+            *(
+                f"logs{_jax.keystr(keypath)}: {describe_value(value)}"
+                for keypath, value in tree_util.tree_leaves_with_path(logs)
+            ),
+        ]
 
     def _judge(self, findings: list[Finding]) -> None:
         self.seen.findings += findings
@@ -211,8 +280,8 @@ class _Tracing:
         call: Callable[..., list[Any]],
         avals: Sequence[Any],
         known: KnownCall | None = None,
-    ) -> list[Any] | None:
-        """Trace a rule and note its effects; its output types, or None if it raised."""
+    ) -> TracedRule | None:
+        """Trace a rule and note its types and effects; None if it raised."""
         backends = _jax.initialised_backends()
 
         def traced(*leaves: Any) -> list[Any]:
@@ -232,12 +301,12 @@ class _Tracing:
             self.seen.backends[role] = new
         self._judge(list(self._new_effects(role, jaxpr)))
         outputs = [v.aval for v in jaxpr.outvars]
-        effects = {type(effect).__name__ for effect in jaxpr.effects}
+        effects = _effect_names(jaxpr.effects)
         if known is not None and known.was_made:
             effects |= self.seen.traced[0].effects
         rule = TracedRule(role, tuple(avals), tuple(outputs), effects)
         self.seen.traced.append(rule)
-        return outputs
+        return rule
 
     def _new_effects(self, role: str, jaxpr: Any) -> Iterator[Finding]:
         """Effects that were not found in a rule before this one, at the same line."""
@@ -247,54 +316,8 @@ class _Tracing:
                 yield finding
 
 
-@dataclasses.dataclass(slots=True)
-class _Residuals:
-    """What fwd keeps: inputs by position, traced values by type, others as they are.
-
-    Plain Python values reach bwd as those values, since rules build on them.
-    """
-
-    treedef: Any
-    places: list[tuple[str, Any]]
-    types: tuple[Any, ...] = ()
-
-    @classmethod
-    def of(cls, residuals: Any, inputs: Sequence[Any]) -> tuple[_Residuals, list[Any]]:
-        """The record, and the traced values that fwd has to return."""
-        leaves, treedef = tree_util.tree_flatten(residuals)
-        positions = {id(leaf): i for i, leaf in enumerate(inputs)}
-        places: list[tuple[str, Any]] = []
-        traced: list[Any] = []
-        for leaf in leaves:
-            if id(leaf) in positions:
-                places.append(("input", positions[id(leaf)]))
-            elif _can_be_returned(leaf):
-                places.append(("traced", len(traced)))
-                traced.append(leaf)
-            else:
-                places.append(("constant", leaf))
-        return cls(treedef, places), traced
-
-    def restored(self, inputs: Sequence[Any], traced: Sequence[Any]) -> Any:
-        """The residuals with fresh tracers in place of those that fwd was traced on."""
-        sources = {"input": inputs, "traced": traced}
-        leaves = [
-            place if kind == "constant" else sources[kind][place]
-            for kind, place in self.places
-        ]
-        return tree_util.tree_unflatten(self.treedef, leaves)
-
-    def count_bytes(self, inputs: Sequence[Any]) -> int:
-        """How much memory the residuals take, those that are inputs included."""
-        kept = [inputs[place] for kind, place in self.places if kind == "input"]
-        constants = [_jax.typeof(p) for kind, p in self.places if kind == "constant"]
-        return bytes_of([*kept, *self.types, *constants])
-
-
-def _can_be_returned(leaf: Any) -> bool:
-    if not isinstance(leaf, _jax.Tracer):
-        return False
-    return not isinstance(_jax.typeof(leaf), _jax.AbstractRef)
+def _effect_names(effects: Iterable[Any]) -> set[str]:
+    return {type(effect).__name__ for effect in effects}
 
 
 def _cotangents(
@@ -305,8 +328,25 @@ def _cotangents(
     return [zeros(ct) if has_no_tangent(ct) else next(given) for ct in types]
 
 
+class _Unwanted(_jax.NullAccum):
+    """The accumulator of an input without tangent, which notes what it is given."""
+
+    given: Any = None
+
+    def accum(self, x: Any) -> None:
+        self.given = x
+
+
 def _accumulator(aval: Any) -> Any:
     expected = cotangent_type(aval)
     if expected is None or has_no_tangent(expected):
-        return _jax.NullAccum(expected)
+        return _Unwanted(expected)
     return _jax.ValAccum(expected)
+
+
+def _accumulated(accum: Any, watch: Watch | None) -> Any:
+    """What an accumulator was given; None where that is nothing."""
+    if watch is None:
+        return getattr(accum, "given", None)
+    value = watch.wrong[0][0] if watch.wrong else accum.val
+    return None if is_zero(value) else value

@@ -18,7 +18,7 @@ from strict_hijax import _jax
 from strict_hijax._errors import Finding, Location, StrictHijaxError
 from strict_hijax._report import describe_all
 
-from .definition import definition_advice
+from .advice import order_advice
 from .rules import FunctionRules, Inputs
 
 _JAX = str(Path(jax.__file__).parent / "_src")
@@ -114,7 +114,7 @@ def untraceable_finding(
     ]
     if needs_values(error):
         remedies.append("eager=False   # where it needs values, and is never jitted")
-    for advice in definition_advice(rules):
+    for advice in order_advice(rules):
         if advice.rule == role:
             facts.append(
                 f"It takes ({advice.got}); JAX gives it ({advice.expected}), as the "

@@ -1,0 +1,141 @@
+"""Advice about a function: what is worth a look, but may be meant. Never raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from strict_hijax._errors import Finding
+from strict_hijax._types import (
+    cotangent_type,
+    describe,
+    describe_value,
+    has_no_tangent,
+    is_zero,
+    paths_of,
+    type_of,
+)
+
+from .cotangents import LeafCotangent, is_none
+from .rules import FunctionRules, Inputs, visible_arity
+
+
+def order_advice(rules: FunctionRules) -> list[Finding]:
+    """fwd takes the arguments of the function in another order."""
+    primal, fwd = visible_arity(rules.fun), visible_arity(rules.fwd)
+    if primal is None or fwd is None or primal.names == fwd.names:
+        return []
+    if sorted(primal.names) != sorted(fwd.names):
+        return []
+    return [
+        rules.finding(
+            "SH902",
+            "fwd",
+            "takes the arguments of the function in another order: JAX gives them in "
+            f"the order of the function, ({', '.join(primal.names)}).",
+            expected=", ".join(primal.names),
+            got=", ".join(fwd.names),
+            remedies=(f"def {rules.rule_name('fwd')}({', '.join(primal.names)}): ...",),
+        )
+    ]
+
+
+def replaced_advice(
+    before: Sequence[FunctionRules], rules: FunctionRules
+) -> list[Finding]:
+    """Rules that were defined, and then replaced by others of the same kind."""
+    replaced = [
+        old
+        for old in before
+        if (old.rem is None) == (rules.rem is None) and not _same_rules(old, rules)
+    ]
+    if not replaced:
+        return []
+    roles = ("fwd", "bwd") if rules.rem is None else ("fwd", "rem", "bwd")
+    places = [
+        f"{role} rule: `{replaced[-1].rule_name(role)}` "
+        f"({replaced[-1].location(role)}), and then `{rules.rule_name(role)}` "
+        f"({rules.location(role)})"
+        for role in roles
+        if replaced[-1].rule(role) is not rules.rule(role)
+    ]
+    how = "defvjp" if rules.rem is None else "defremat"
+    return [
+        rules.finding(
+            "SH903",
+            None,
+            "has its rules defined twice: the second replace the first.",
+            location=rules.location("primal"),
+            expected=f"one call of {rules.name}.{how}",
+            got="; ".join(places),
+            remedies=(f"delete one of the two calls of {rules.name}.{how}",),
+        )
+    ]
+
+
+def _same_rules(a: FunctionRules, b: FunctionRules) -> bool:
+    return a.fwd is b.fwd and a.bwd is b.bwd and a.rem is b.rem
+
+
+def cotangents_advice(
+    rules: FunctionRules, inputs: Inputs, given: Sequence[Sequence[LeafCotangent]]
+) -> Iterator[Finding]:
+    """What is worth a look in the cotangents that bwd gives, by argument."""
+    names = rules.dynamic_names(inputs.count)
+    for name, leaves in zip(names, given, strict=True):
+        for value, is_copy in leaves:
+            if is_copy and value is not None:
+                yield _copied(rules, name, value)
+                break
+    values = [value for leaves in given for value, _ in leaves]
+    if any(map(is_none, values)):
+        yield from _swapped(rules, inputs, values)
+
+
+def _copied(rules: FunctionRules, name: str, value: Any) -> Finding:
+    return rules.finding(
+        "SH901",
+        "bwd",
+        f"returns one cotangent for several leaves of `{name}`: JAX copies it to each "
+        "of them.",
+        path=name,
+        expected=f"a cotangent for each leaf of `{name}`",
+        got=f"{describe_value(value)} for all of them",
+        remedies=(f"return for `{name}` the structure that it has",),
+    )
+
+
+def _swapped(
+    rules: FunctionRules, inputs: Inputs, values: Sequence[Any]
+) -> Iterator[Finding]:
+    """None for an input with a tangent, and a number's for one without."""
+    paths = list(paths_of(inputs.treedef, rules.dynamic_names(inputs.count)))
+    without: list[tuple[str, Any]] = []
+    in_vain: list[tuple[str, Any, Any]] = []
+    for path, aval, value in zip(paths, inputs.avals, values, strict=True):
+        if not has_no_tangent(cotangent_type(aval)):
+            without += [(path, aval)] if value is None else []
+        elif _is_inexact(value):
+            in_vain.append((path, aval, value))
+    if not without or not in_vain:
+        return
+    (path, aval, value), (empty, wants) = in_vain[0], without[0]
+    yield rules.finding(
+        "SH905",
+        "bwd",
+        f"gives a cotangent for `{path}` ({describe(aval)}), which JAX ignores, and "
+        f"None for `{empty}` ({describe(wants)}): are they swapped?",
+        path=empty,
+        expected=f"a cotangent for `{empty}`, and None for `{path}`",
+        got=f"None for `{empty}`, and {describe_value(value)} for `{path}`",
+        remedies=(f"give `{empty}` what is given to `{path}`, and give `{path}` None",),
+    )
+
+
+def _is_inexact(value: Any) -> bool:
+    if value is None or is_zero(value):
+        return False
+    dtype = getattr(type_of(value), "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
