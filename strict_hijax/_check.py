@@ -32,7 +32,8 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
     Args:
       target: an instance of a `HiPrim` (strict or not), a class with `examples`, or a
         function made by `checked_custom_vjp` or `jax.custom_vjp`.
-      *args: for a function, its arguments: arrays or `jax.ShapeDtypeStruct`s.
+      *args: for a function, its arguments: arrays or `jax.ShapeDtypeStruct`s. Without
+        any, those that it declares by `example_args`, by `dims`, or as defaults.
       **kwargs: for a function, its keyword arguments.
 
     Returns:

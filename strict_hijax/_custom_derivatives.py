@@ -267,7 +267,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
             inputs = options.declared.inputs(rules)
             if inputs is not None and options.is_eager and self._checker is not None:
                 self._checker.check_at_import(
-                    inputs, options.declared.axes, options.declared.code
+                    inputs, options.declared.axes, options.declared.source
                 )
         self._accepted = (*self._accepted, *_all_rules(self))
 

@@ -7,6 +7,7 @@ from ._definition.presence import needs_of
 from ._errors import Finding
 from ._jax import HiPrim
 from ._rules import TRANSFORMS, derived_half
+from ._types import describe_value
 
 
 def transforms(cls: object) -> dict[str, str]:
@@ -31,15 +32,31 @@ def transforms(cls: object) -> dict[str, str]:
       'missing'
     """
     if not isinstance(cls, type) or not issubclass(cls, HiPrim):
-        raise Finding(
-            code="SH117",
-            subject="strict_hijax.transforms",
-            headline="`strict_hijax.transforms` is given no subclass of HiPrim.",
-            got=repr(cls)[:80],
-            expected="a class, such as transforms(MyPrim)",
-            remedies=("transforms(type(prim))",),
-        ).error()
+        raise _no_class(cls).error()
     return transforms_of(facts_of_class(cls))
+
+
+def _no_class(given: object) -> Finding:
+    if isinstance(given, HiPrim):
+        remedy = "transforms(type(prim))"
+    elif callable(given) and not isinstance(given, type):
+        remedy = f"{_call_of_check(given)}.transforms   # of a custom_vjp function"
+    else:
+        remedy = "transforms(MyPrim)   # a subclass of HiPrim"
+    return Finding(
+        code="SH122",
+        subject="strict_hijax.transforms",
+        headline="`strict_hijax.transforms` is given no subclass of HiPrim.",
+        got=repr(given) if isinstance(given, type) else describe_value(given),
+        expected="a class, such as transforms(MyPrim)",
+        remedies=(remedy,),
+    )
+
+
+def _call_of_check(function: object) -> str:
+    """A call of `check` with a function, in the function's own names."""
+    name = str(getattr(function, "__name__", "f"))
+    return f"check({name if name.isidentifier() else 'f'}, *args)"
 
 
 def facts_of_class(cls: type) -> ClassFacts:

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import ShapeDtypeStruct as S
+from jaxtyping import Array, Float, Int32
 
-from strict_hijax import check, checked_custom_vjp, ignore
+from strict_hijax import UsageError, check, checked_custom_vjp, ignore, transforms
 
 HAS_ACCUMS = hasattr(jax.custom_vjp, "defvjp_with_accums")
 needs_accums = pytest.mark.skipif(not HAS_ACCUMS, reason="jax 0.12 has accumulators")
@@ -204,6 +205,78 @@ def test_a_fault_of_an_accumulator_that_is_ignored_is_reported_as_it_is() -> Non
         ignore=("SH417",),
     )
     assert check(checked, X).rules[2].gives == ("bfloat16[3]",)
+
+
+# --- which inputs ---------------------------------------------------------------------
+
+
+def test_without_arguments_those_that_the_function_declares() -> None:
+    options: list[dict[str, Any]] = [
+        {"example_args": (X, 2)},
+        {"dims": {"d": 3}},
+    ]
+
+    def scale(x: Float[Array, "d"], n: Int32[Array, ""]) -> Any:
+        return times(x, n)
+
+    for option in options:
+        report = check(define("defvjp", times_fwd, times_bwd, fun=scale, **option))
+        assert report.rules[0].takes == (F3, I0)
+        report = check(
+            define("defvjp", times_fwd, times_bwd, fun=scale, **option),
+            S((5,), jnp.float32),
+            2,
+        )
+        assert report.rules[0].takes == ("float32[5]", I0)
+
+
+def test_without_arguments_and_with_defaults() -> None:
+    def scale(x: Any = 1.0, n: Any = 2) -> Any:
+        return times(x, n)
+
+    report = check(define("defvjp", times_fwd, times_bwd, fun=scale))
+    assert report.rules[0].takes == ("float32[]", I0)
+
+
+def refused(action: Any) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        action()
+    assert "example_args" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"), [((), {}), ((X,), {}), ((), {"n": 2}), ((X, 2, 3), {})]
+)
+def test_a_wrong_number_of_arguments_of_check(args: Any, kwargs: Any) -> None:
+    checked = define("defvjp", times_fwd, times_bwd)
+    error = refused(lambda: check(checked, *args, **kwargs))
+    assert (error.code, error.path) == ("SH425", "args")
+    assert error.got == str(len(args) + len(kwargs))
+    assert error.hint.startswith("check(times, x, n)   #")
+
+
+def test_arguments_of_check_that_cannot_be_used() -> None:
+    checked = define("defvjp", times_fwd, times_bwd)
+    error = refused(lambda: check(checked, X, "two"))
+    assert (error.code, error.path) == ("SH425", "n")
+    error = refused(lambda: check(checked, X, S((2,), jnp.float32)))
+    assert (error.code, error.path) == ("SH425", "args")
+    assert "check(times, x, n)" in error.hint
+
+
+def test_a_function_without_a_name_is_called_f() -> None:
+    checked = define("defvjp", times_fwd, times_bwd, fun=lambda x, n: times(x, n))
+    assert "check(f, x, n)" in refused(lambda: check(checked)).hint
+
+
+def test_transforms_of_a_function_says_to_check_it() -> None:
+    for function in (define("defvjp", times_fwd, times_bwd), times):
+        error = refused(lambda function=function: transforms(function))
+        assert error.code == "SH122"
+        assert error.hint.startswith("check(times, *args).transforms")
+    error = refused(lambda: transforms(int))
+    assert error.hint.startswith("transforms(MyPrim)")
 
 
 # --- advice ---------------------------------------------------------------------------

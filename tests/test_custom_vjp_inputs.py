@@ -125,11 +125,29 @@ def test_annotations_with_dims_are_types():
         define_norm(bwd=lambda res, ct: (ct, ct), dims={"b": 8, "d": 4})
 
 
-@pytest.mark.parametrize("dims", [{}, {"b": 8}, {"b": 8, "D": 4}])
-def test_dims_that_do_not_cover_the_annotations(dims):
+@pytest.mark.parametrize(
+    ("dims", "remedy"),
+    [
+        ({}, "dims={'b': ..., 'd': ...}"),
+        ({"b": 8}, "dims={'b': 8, 'd': ...}"),
+        ({"b": 8, "D": 4}, "dims={'b': 8, 'D': 4, 'd': ...}"),
+    ],
+)
+def test_dims_that_do_not_cover_the_annotations(dims, remedy):
     error = expect(lambda: define_norm(dims=dims), "SH426", "x", subject="norm")
     assert error.location.filename == __file__
     assert f"dims={dims!r}" in str(error)
+    assert error.hint.startswith(remedy)
+
+
+def test_all_names_that_dims_lacks_are_told_at_once():
+    def apply(
+        x: Float[Array, "*batch n"], w: tuple[Float[Array, "2*n+m"], int]
+    ) -> Float[Array, "*batch out"]:
+        return x
+
+    error = expect(lambda: define_norm(fun=apply, dims={"k": 2}), "SH426", "x")
+    assert error.hint.startswith("dims={'k': 2, 'batch': (...,), 'n': ..., 'm': ...}")
 
 
 @pytest.mark.parametrize("dims", [3, {"b": "8"}, {1: 8}, {"b": -1}, [("b", 8)]])

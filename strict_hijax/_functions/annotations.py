@@ -11,7 +11,7 @@ import difflib
 import operator
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -24,7 +24,13 @@ _NUMBERS: dict[Any, Any] = {float: 1.0, int: 1, bool: True, complex: 1j}
 
 
 class Uncovered(Exception):
-    """An annotation that names no type; the message goes on after the parameter."""
+    """An annotation that names no type; the message goes on after the parameter.
+
+    Attributes:
+      missing: the axis that `dims` lacks, where that is the reason, with a size.
+    """
+
+    missing: tuple[str, Any] | None = None
 
 
 def spec_of(annotation: Any, dims: Mapping[str, Any]) -> Any:
@@ -90,10 +96,8 @@ def _sizes(token: str, dims: Mapping[str, Any]) -> tuple[int, ...]:
     """The sizes of one entry of a shape, such as `b`, `*batch`, `n=4` or `2*b`."""
     variadic = "*" in token[:2] and token.lstrip("#?")[:1] == "*"
     name = token.lstrip("#?*").rpartition("=")[2]
-    if name == "...":
-        return _as_sizes(_lookup("...", dims))
-    if variadic:
-        return _as_sizes(_lookup(name, dims))
+    if name == "..." or variadic:
+        return _as_sizes(_lookup(name, dims, (1,)))
     if name.isdecimal():
         return (int(name),)
     if name.isidentifier():
@@ -109,12 +113,36 @@ def _as_sizes(size: Any) -> tuple[int, ...]:
     return size if isinstance(size, tuple) else (size,)
 
 
-def _lookup(name: str, dims: Mapping[str, Any]) -> Any:
+def _lookup(name: str, dims: Mapping[str, Any], size: Any = 1) -> Any:
     if name in dims:
         return dims[name]
     near = difflib.get_close_matches(name, dims, n=1, cutoff=0.5)
     did_you_mean = f" (it has {near[0]!r})" if near else ""
-    raise Uncovered(f"has the axis {name!r}, which `dims` does not have{did_you_mean}")
+    uncovered = Uncovered(
+        f"has the axis {name!r}, which `dims` does not have{did_you_mean}"
+    )
+    uncovered.missing = name, size
+    raise uncovered
+
+
+def missing_axes(
+    annotations: Iterable[Any], dims: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """All axes that annotations name and `dims` lacks, each with a size that it can be.
+
+    An axis such as `*batch` has a tuple of sizes.
+    """
+    known = dict(dims)
+    for annotation in annotations:
+        while True:
+            try:
+                spec_of(annotation, known)
+            except Uncovered as uncovered:
+                if uncovered.missing is not None:
+                    yield uncovered.missing
+                    known |= [uncovered.missing]
+                    continue
+            break
 
 
 _OPERATIONS: dict[type, Callable[[int, int], int]] = {

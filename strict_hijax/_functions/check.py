@@ -11,7 +11,7 @@ from strict_hijax._report import CheckReport, advice_of, describe_all
 
 from .advice import order_advice, replaced_advice
 from .custom_vjp import attributes_of, no_rules_finding, rules_of
-from .declared_types import DeclaredTypes
+from .declared_types import DeclaredTypes, Source, given_inputs
 from .definition import definition_findings
 from .eager import Examination
 from .exceptions import first_line
@@ -24,7 +24,8 @@ def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
 
     Args:
       function: the function.
-      *args, **kwargs: its arguments: arrays, specs, and static values.
+      *args, **kwargs: its arguments: arrays, specs, and static values. Without any,
+        those that it declares: by `example_args`, by `dims`, or as defaults.
 
     Returns:
       The report of its VJP rules, or of its rematerialization rules where it has only
@@ -43,21 +44,29 @@ def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
     options = getattr(function, "_options", None)
     policy = EffectPolicy() if options is None else options.policy
     ignored = frozenset[str]() if options is None else options.ignored
-    axes = {} if options is None else options.declared.axes
+    declared = DeclaredTypes() if options is None else options.declared
     before = getattr(function, "_accepted", ())
     reports: list[CheckReport] = []
     advice: list[Finding] = []
     for rules in all_rules:
         raise_findings(definition_findings(rules), ignored)
-        inputs = DeclaredTypes(tuple(args)).inputs(rules, kwargs)
-        if inputs is None:
-            raise AssertionError("arguments were given")
+        source, inputs = _given(declared, rules, args, kwargs)
         checker = Checker(rules, policy, ignored, eager=True)
-        seen = checker.check_at_import(inputs, axes, "SH425")
+        seen = checker.check_at_import(inputs, declared.axes, source)
         reports.append(_report(rules, inputs, seen))
         advice += [*replaced_advice(before, rules), *order_advice(rules), *seen.advice]
     left = without_ignored(advice, ignored)
     return dataclasses.replace(reports[-1], advice=tuple(map(advice_of, left)))
+
+
+def _given(
+    declared: DeclaredTypes, rules: FunctionRules, args: Any, kwargs: Any
+) -> tuple[Source, Inputs]:
+    """The inputs to check: the arguments of `check`, or what the function declares."""
+    inputs = None if args or kwargs else declared.inputs(rules)
+    if inputs is not None:
+        return declared.source, inputs
+    return "check", given_inputs(rules, args, kwargs, "check")
 
 
 def _report(rules: FunctionRules, inputs: Inputs, seen: Examination) -> CheckReport:

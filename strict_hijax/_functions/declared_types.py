@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from jax import tree_util
 
 from strict_hijax import _jax
-from strict_hijax._errors import Finding
+from strict_hijax._errors import Finding, Location
 from strict_hijax._types import describe_value, type_of
 
-from .annotations import Uncovered, spec_of
+from .annotations import Uncovered, missing_axes, spec_of
 from .rules import FunctionRules, Inputs
+
+type Source = Literal["example_args", "dims", "check"]
+"""Where types were given; "check" stands for the arguments of `check` itself."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,16 +49,14 @@ class DeclaredTypes:
         return cls(args, dims, dict(axes or {}))
 
     @property
-    def code(self) -> str:
-        """The code of a fault in what was declared."""
-        return "SH425" if self.dims is None else "SH426"
+    def source(self) -> Source:
+        """How the user gave them."""
+        return "example_args" if self.dims is None else "dims"
 
-    def inputs(
-        self, rules: FunctionRules, keywords: Mapping[str, Any] | None = None
-    ) -> Inputs | None:
+    def inputs(self, rules: FunctionRules) -> Inputs | None:
         """The declared inputs, or None if there are none, or not yet."""
         if self.example_args is not None:
-            return _from_examples(rules, self.example_args, keywords or {})
+            return given_inputs(rules, self.example_args, {}, "example_args")
         if self.dims is not None:
             return _from_annotations(rules, self.dims)
         return None
@@ -73,20 +74,23 @@ def _is_size(size: Any) -> bool:
     return isinstance(size, int) and not isinstance(size, bool) and size >= 0
 
 
-def _from_examples(
+def given_inputs(
     rules: FunctionRules,
     example_args: tuple[Any, ...],
     keywords: Mapping[str, Any],
+    source: Source,
 ) -> Inputs:
+    """The inputs of a call with these arguments: arrays, specs and static values."""
     try:
         args = _jax.resolve_kwargs(rules.fun, example_args, keywords)
     except TypeError as error:
-        raise _wrong_count(rules, example_args, error).error() from None
+        given = len(example_args) + len(keywords)
+        raise _wrong_count(rules, given, error, source).error() from None
     dynamic = tuple(a for i, a in enumerate(args) if i not in rules.nondiff_argnums)
     leaves, treedef = tree_util.tree_flatten(dynamic)
     avals = tuple(map(_spec_type, leaves))
     if None in avals:
-        raise _no_array(rules, args, leaves[avals.index(None)]).error()
+        raise _no_array(rules, args, leaves[avals.index(None)], source).error()
     statics = tuple((i, args[i]) for i in rules.nondiff_argnums if i < len(args))
     return Inputs(treedef, avals, statics)
 
@@ -117,8 +121,10 @@ def _from_annotations(rules: FunctionRules, dims: Mapping[str, Any]) -> Inputs |
             args.append(spec_of(annotations.get(parameter.name, None), dims))
         except Uncovered as uncovered:
             name, reason = parameter.name, str(uncovered)
-            raise _uncovered(rules, name, reason, dims).error() from None
-    return _from_examples(rules, tuple(args), {})
+            named = [annotations.get(p.name) for p in _positional(rules)[index:]]
+            absent = dict(missing_axes(named, dims) if uncovered.missing else ())
+            raise _uncovered(rules, name, reason, dims, absent).error() from None
+    return given_inputs(rules, tuple(args), {}, "dims")
 
 
 def _positional(rules: FunctionRules) -> Sequence[inspect.Parameter]:
@@ -173,25 +179,67 @@ def _no_sizes(rules: FunctionRules, name: str, sizes: Any) -> Finding:
     )
 
 
-def _wrong_count(
-    rules: FunctionRules, example_args: tuple[Any, ...], error: TypeError
+def unfit_types(
+    rules: FunctionRules, source: Source, got: str, raised: str, place: Location | None
 ) -> Finding:
-    count = len(_positional(rules))
-    names = ", ".join(rules.argument_names(count))
+    """The function itself raises when it is called with the types that were given."""
+    where = () if place is None else (f"raised at {place} {place.text}",)
     return rules.finding(
-        "SH425",
-        None,
-        f"is given {len(example_args)} `example_args` for its arguments ({names}): "
-        f"{error}.",
-        path="example_args",
-        location=rules.location("primal"),
-        expected=f"one for each of {names}",
-        got=f"{len(example_args)}",
-        remedies=(f"example_args=({names},)   # arrays, specs, and static values",),
+        "SH426" if source == "dims" else "SH425",
+        "primal",
+        f"cannot be called with {_WHAT[source]}: {raised}",
+        path=_PATH[source],
+        expected="arguments that the function takes",
+        got=got,
+        facts=where,
+        remedies=(_call_with(rules, source),),
     )
 
 
-def _no_array(rules: FunctionRules, args: Sequence[Any], leaf: Any) -> Finding:
+_PATH: dict[Source, str] = {
+    "example_args": "example_args",
+    "dims": "dims",
+    "check": "args",
+}
+_WHAT: dict[Source, str] = {
+    "example_args": "its `example_args`",
+    "dims": "its `dims`",
+    "check": "the arguments of `check`",
+}
+
+
+def _call_with(rules: FunctionRules, source: Source) -> str:
+    """What to write where the types were given, in the function's own names."""
+    if source == "dims":
+        return f"dims={{...}}   # sizes that `{rules.name}` takes together"
+    names = rules.argument_names(len(_positional(rules)))
+    if source == "check":
+        call = f"check({', '.join((rules.called, *names))})"
+    else:
+        call = f"example_args=({', '.join(names)}{',' * (len(names) == 1)})"
+    return f"{call}   # arrays, specs, and static values"
+
+
+def _wrong_count(
+    rules: FunctionRules, given: int, error: TypeError, source: Source
+) -> Finding:
+    names = ", ".join(rules.argument_names(len(_positional(rules))))
+    who = "`check` gives it" if source == "check" else "its `example_args` have"
+    return rules.finding(
+        "SH425",
+        None,
+        f"takes ({names}); {who} {given}: {error}.",
+        path=_PATH[source],
+        location=rules.location("primal"),
+        expected=f"one for each of {names}",
+        got=f"{given}",
+        remedies=(_call_with(rules, source),),
+    )
+
+
+def _no_array(
+    rules: FunctionRules, args: Sequence[Any], leaf: Any, source: Source
+) -> Finding:
     index = next(
         i
         for i, arg in enumerate(args)
@@ -201,8 +249,8 @@ def _no_array(rules: FunctionRules, args: Sequence[Any], leaf: Any) -> Finding:
     return rules.finding(
         "SH425",
         None,
-        f"is given `example_args` with {describe_value(leaf)} for `{name}`, which is "
-        "no array and no spec.",
+        f"cannot be checked with {_WHAT[source]}: {describe_value(leaf)}, given for "
+        f"`{name}`, is no array and no spec.",
         path=name,
         location=rules.location("primal"),
         expected="an array, a jax.ShapeDtypeStruct, or a pytree of these",
@@ -215,8 +263,16 @@ def _no_array(rules: FunctionRules, args: Sequence[Any], leaf: Any) -> Finding:
 
 
 def _uncovered(
-    rules: FunctionRules, name: str, reason: str, dims: Mapping[str, Any]
+    rules: FunctionRules,
+    name: str,
+    reason: str,
+    dims: Mapping[str, Any],
+    absent: Mapping[str, Any] | None = None,
 ) -> Finding:
+    if absent:
+        remedy = f"dims={_with_absent(dims, absent)}   # a size for each name"
+    else:
+        remedy = f'{name}: Float[Array, "..."]   # with names that `dims` has'
     return rules.finding(
         "SH426",
         None,
@@ -226,8 +282,13 @@ def _uncovered(
         expected='jaxtyping annotations, such as Float[Array, "b d"], and a size in '
         "`dims` for each name",
         got=f"dims={dict(dims)!r}",
-        remedies=(
-            f'{name}: Float[Array, "..."]   # with names that `dims` has',
-            "example_args=(...,)   # in place of dims",
-        ),
+        remedies=(remedy, "example_args=(...,)   # in place of dims"),
     )
+
+
+def _with_absent(dims: Mapping[str, Any], absent: Mapping[str, Any]) -> str:
+    """The dict that the user gave, with a gap for each name that it lacks."""
+    entries = [f"{name!r}: {size!r}" for name, size in dims.items()]
+    for name, size in absent.items():
+        entries.append(f"{name!r}: {'(...,)' if isinstance(size, tuple) else '...'}")
+    return f"{{{', '.join(entries)}}}"

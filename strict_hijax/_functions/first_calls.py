@@ -26,6 +26,7 @@ from strict_hijax._report import describe_all
 
 from . import sentences
 from .call_keys import Remembered, call_key, code_key, count_check, may_check
+from .declared_types import Source, unfit_types
 from .eager import Depth, Examination, examine
 from .exceptions import (
     backend_findings,
@@ -71,9 +72,9 @@ class Checker:
     # --- at import --------------------------------------------------------------------
 
     def check_at_import(
-        self, inputs: Inputs, axes: Mapping[str, int], code: str
+        self, inputs: Inputs, axes: Mapping[str, int], source: Source
     ) -> Examination:
-        """Check for declared types; `code` is the fault of types that do not fit."""
+        """Check for declared types; `source` is how the user gave them."""
         args = inputs.arguments(inputs.avals)
         raise_findings(_static_arrays(self.rules, args), self._ignored)
         with _jax.clean_context(), _jax.extended_axes(dict(axes)):
@@ -81,7 +82,7 @@ class Checker:
                 seen = examine(self.rules, inputs, self._policy, Depth.FULL)
             key = call_key(inputs)
         seen.findings += backend_findings(self.rules, seen.backends)
-        self._raise(seen, inputs, code)
+        self._raise(seen, inputs, source)
         if seen.stopped is None:
             self._remember(key, Depth.FULL, seen)
         return seen
@@ -150,8 +151,8 @@ class Checker:
         self._examined.put(key, _Examined(depth, seen.outputs, codes))
         count_check(self._code)
 
-    def _raise(self, seen: Examination, inputs: Inputs, code: str | None) -> None:
-        """Raise what is found; `code` is given at import."""
+    def _raise(self, seen: Examination, inputs: Inputs, source: Source | None) -> None:
+        """Raise what is found; `source` is given at import, and by `check`."""
         if seen.stopped is None:
             raise_findings(seen.findings, self._ignored)
             return
@@ -159,7 +160,7 @@ class Checker:
         if self._is_about_another(error) and role != "primal":
             seen.stopped = None
             raise error
-        finding = self._finding(role, error, inputs, code)
+        finding = self._finding(role, error, inputs, source)
         if finding is None:
             raise_findings(seen.findings, self._ignored)
             return
@@ -179,9 +180,9 @@ class Checker:
         return error.subject != self.rules.subject
 
     def _finding(
-        self, role: str, error: Exception, inputs: Inputs, code: str | None
+        self, role: str, error: Exception, inputs: Inputs, source: Source | None
     ) -> Finding | None:
-        if code is None:
+        if source is None:
             ours = isinstance(error, StrictHijaxError)
             if role == "primal" or self.rules.symbolic_zeros:
                 return None
@@ -190,7 +191,9 @@ class Checker:
         elif is_put_off(error):
             return None
         elif role == "primal":
-            return _unfit_types(self.rules, inputs, error, code)
+            got = ", ".join(describe_all(inputs.avals))
+            raised, place = first_line(error), users_line(error)
+            return unfit_types(self.rules, source, got, raised, place)
         return untraceable_finding(self.rules, role, inputs, error)
 
 
@@ -200,24 +203,6 @@ def _still_ignored(known: _Examined) -> bool:
         return True
     probes = [Finding(code=code, subject="", headline="") for code in known.ignored]
     return not without_ignored(probes)
-
-
-def _unfit_types(
-    rules: FunctionRules, inputs: Inputs, error: Exception, code: str
-) -> Finding:
-    place = users_line(error)
-    where = () if place is None else (f"raised at {place} {place.text}",)
-    what = {"SH425": "example_args", "SH426": "dims"}[code]
-    return rules.finding(
-        code,
-        "primal",
-        f"cannot be called with its `{what}`: {first_line(error)}",
-        path=what,
-        expected="arguments that the function takes",
-        got=", ".join(describe_all(inputs.avals)),
-        facts=where,
-        remedies=(f"{what}=...   # arguments that `{rules.name}` takes",),
-    )
 
 
 def _static_arrays(rules: FunctionRules, args: Sequence[Any]) -> list[Finding]:

@@ -41,6 +41,11 @@ class FunctionRules:
         return _jax.fun_name(self.fun, type(self.fun).__name__)
 
     @property
+    def called(self) -> str:
+        """What to write for the function in a line of code."""
+        return self.name if self.name.isidentifier() else "f"
+
+    @property
     def subject(self) -> str:
         """Module and qualified name of the function."""
         return qualified_name(self.fun)
