@@ -11,10 +11,12 @@ from ._errors import MissingRuleError as MissingRuleError
 from ._errors import MultipleFaultsError as MultipleFaultsError
 from ._errors import NoRulesError as NoRulesError
 from ._errors import NotInitializedError as NotInitializedError
+from ._errors import RuleIndexError as RuleIndexError
 from ._errors import RuleTypeError as RuleTypeError
 from ._errors import RuleValueError as RuleValueError
 from ._errors import SignatureError as SignatureError
 from ._errors import StrictHijaxError as StrictHijaxError
+from ._errors import TangentStructureError as TangentStructureError
 from ._errors import UntraceableRuleError as UntraceableRuleError
 from ._errors import UsageError as UsageError
 from ._errors import ignore as ignore

@@ -19,7 +19,9 @@ from typing import Any
 
 from jax import tree_util
 
+from . import _jax
 from ._accumulators import Watches
+from ._batching import batch_findings, dims_findings
 from ._cotangents import (
     accumulator_findings,
     cotangent_finding,
@@ -27,15 +29,14 @@ from ._cotangents import (
     cotangents_findings,
     logs_findings,
 )
+from ._dce import dce_findings
 from ._definition import ClassFacts
 from ._errors import Finding, raise_findings, without_ignored
-from ._results import (
-    forward_findings,
-    jvp_findings,
-    output_findings,
-    output_fits,
-)
-from ._rules import derived_half
+from ._remat import remat_findings
+from ._results import forward_findings, output_findings, output_fits
+from ._rule_effects import effects_since
+from ._rules import RULES, Contract, derived_half
+from ._tangents import jvp_findings, tangents_findings
 
 _set = object.__setattr__
 _new = object.__new__
@@ -73,7 +74,7 @@ def make_twin_class(facts: ClassFacts, ignored: frozenset[str]) -> type:
     }
     for name, value in facts.rules.items():
         if derived_half(value) is None:
-            method = _MAKERS.get(name, _unchecked)(facts, ignored, name)
+            method = _MAKERS[RULES[name].contract](facts, ignored, name)
             method.__name__ = name
             method.__qualname__ = f"{facts.cls.__qualname__}.{name}"
             method.__wrapped__ = getattr(facts.cls, name)
@@ -126,10 +127,12 @@ _Findings = Callable[[ClassFacts, Any, str, Any], list[Finding]]
 
 def _expand(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
     def expand(self: Any, /, *args: Any) -> Any:
-        original = self._original
+        original, equations = self._original, _jax.equations_so_far()
         out = original.expand(*args)
         if not output_fits(original, out):
             raise_findings(output_findings(facts, original, name, out), ignored)
+        if found := effects_since(facts, original, name, equations):
+            raise_findings(found, ignored)
         return out
 
     return expand
@@ -138,9 +141,12 @@ def _expand(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 def _returning(findings: _Findings) -> Callable[..., Any]:
     def maker(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
         def rule(self: Any, /, *args: Any) -> Any:
-            original = self._original
+            original, equations = self._original, _jax.equations_so_far()
             result = getattr(original, name)(*args)
-            if found := findings(facts, original, name, result):
+            if found := [
+                *findings(facts, original, name, result),
+                *effects_since(facts, original, name, equations),
+            ]:
                 raise_findings(found, ignored)
             return result
 
@@ -160,11 +166,13 @@ def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
         leading, accums = args[: len(args) - n], args[len(args) - n :]
         watches = Watches(lets_pass)
         watched = tree_util.tree_map(watches.stand_in, accums)
+        equations = _jax.equations_so_far()
         result = getattr(original, name)(*leading, *watched)
         raise_findings(
             [
                 *logs_findings(facts, name, result),
                 *accumulator_findings(facts, original, name, watches, leading[-1]),
+                *effects_since(facts, original, name, equations),
             ],
             ignored,
         )
@@ -173,32 +181,60 @@ def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
     return vjp_bwd
 
 
-def _dce(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
-    def dce(self: Any, /, *args: Any) -> Any:
+def _batched(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    def batch(self: Any, axis_data: Any, args: Any, dims: Any) -> Any:
         original = self._original
-        result = getattr(original, name)(*args)
+        result = getattr(original, name)(axis_data, args, dims)
+        found = batch_findings(facts, original, name, result, axis_data)
+        raise_findings(found, ignored)
+        return result
+
+    return batch
+
+
+def _reduced(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    def dce(self: Any, used_outs: Any, /, *live_ins: Any) -> Any:
+        original = self._original
+        result = getattr(original, name)(used_outs, *live_ins)
+        found = dce_findings(facts, original, name, result, used_outs)
+        raise_findings(found, ignored)
         if not isinstance(result, tuple | list) or len(result) != 3:
-            return result
+            return result  # where the fault is ignored
         used_ins, produced_outs, prim = result
         return used_ins, produced_outs, self if prim is original else checked(prim)
 
     return dce
 
 
-def _unchecked(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
-    def rule(self: Any, /, *args: Any) -> Any:
-        return getattr(self._original, name)(*args)
+def _rematerialized(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    def remat(self: Any, /, *args: Any) -> Any:
+        original = self._original
+        result = getattr(original, name)(*args)
+        raise_findings(remat_findings(facts, original, name, result), ignored)
+        if not isinstance(result, tuple | list) or not callable(result[-1]):
+            return result  # where the fault is ignored
+        *before, rem = result
 
-    return rule
+        def checked_rem(*args: Any) -> Any:
+            out = rem(*args)
+            raise_findings(output_findings(facts, original, name, out), ignored)
+            return out
+
+        return (*before, checked_rem)
+
+    return remat
 
 
-_MAKERS: dict[str, Callable[..., Any]] = {
-    "expand": _expand,
-    "vjp_fwd": _returning(forward_findings),
-    "lin": _returning(forward_findings),
-    "jvp": _returning(jvp_findings),
-    "vjp_bwd": _accumulating,
-    "vjp_bwd_retval": _returning(cotangents_findings),
-    "vjp_bwd_retval_logs": _returning(cotangents_and_logs_findings),
-    "dce": _dce,
+_MAKERS: dict[Contract, Callable[..., Any]] = {
+    "output": _expand,
+    "forward": _returning(forward_findings),
+    "accumulated": _accumulating,
+    "cotangents": _returning(cotangents_findings),
+    "cotangents and logs": _returning(cotangents_and_logs_findings),
+    "output and tangents": _returning(jvp_findings),
+    "tangents": _returning(tangents_findings),
+    "batched": _batched,
+    "batched dims": _returning(dims_findings),
+    "reduced": _reduced,
+    "rematerialized": _rematerialized,
 }

@@ -60,8 +60,9 @@ def cotangents_and_logs_findings(
 
 
 def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
+    caller = rule if RULES[rule].accumulates else "vjp_bwd"
     jax_says = (
-        f"{facts.cls.__name__}.vjp_bwd should return None or a dict of "
+        f"{facts.cls.__name__}.{caller} should return None or a dict of "
         f"backward-pass log entries, got {type(result).__name__}"
     )
     if not RULES[rule].accumulates:

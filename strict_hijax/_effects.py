@@ -32,6 +32,8 @@ class EffectPolicy:
         """The code for an effect of a rule, or None where it is allowed."""
         if isinstance(effect, _NO_SIDE_EFFECT):
             return None
+        if role == "vjp_bwd" and isinstance(effect, _jax.RefEffect):
+            return None  # its accumulators may be Refs
         if self.name in ("pure", "types"):
             return None if isinstance(effect, tuple(self.types)) else "SH503"
         if not _jax_allows(effect, role):
@@ -46,8 +48,12 @@ class EffectPolicy:
         return f"effects=({', '.join(sorted(t.__name__ for t in self.types))},)"
 
 
+DEFAULT_POLICY = EffectPolicy()
+
 # Axis names and arrays that a function makes and changes for itself alone.
 _NO_SIDE_EFFECT = (_jax.NamedAxisEffect, _jax.InternalMutableArrayEffect)
+
+_NEED_NOT_BE_DECLARED = (*_NO_SIDE_EFFECT, _jax.ReadEffect, _jax.DebugEffect)
 
 
 def _jax_allows(effect: Any, role: str) -> bool:
@@ -153,6 +159,52 @@ def effect_findings(
     return list(found.values())
 
 
+def undeclared_effect_findings(
+    owner: RuleOwner, rule: str, jaxpr: Any, declared: frozenset[type]
+) -> list[Finding]:
+    """The effects of an `expand` that its primitive does not declare.
+
+    What JAX may drop or repeat without harm need not be declared: a read of a Ref, and
+    `jax.debug.print`, which promises nothing.
+    """
+    found: dict[type, Finding] = {}
+    for effect in sorted(jaxpr.effects, key=repr):
+        kind = type(effect)
+        if kind in declared or isinstance(effect, _NEED_NOT_BE_DECLARED):
+            continue
+        primitive, location = origin(jaxpr, effect)
+        where = f"`{primitive}`" + (f" at {location}" if location else "")
+        found[kind] = owner.finding(
+            "SH505",
+            rule,
+            f"has in its `{rule}` the effect {kind.__name__}, which its `effects` does "
+            f"not declare: {where}.",
+            path=primitive,
+            location=location or owner.location(rule),
+            expected=_in_words(declared),
+            got=f"{kind.__name__} from {where}",
+            facts=(
+                "JAX drops an equation without declared effects where its result is",
+                "not used, under jit, scan or grad, and the effect goes with it.",
+            ),
+            remedies=(
+                f"self.effects = frozenset({{{_spelled(effect)}}})   # in __init__",
+                f"  # {kind.__name__} is in {kind.__module__}",
+            ),
+        )
+    return list(found.values())
+
+
+def _in_words(declared: frozenset[type]) -> str:
+    names = ", ".join(sorted(kind.__name__ for kind in declared))
+    return f"effects that it declares: {names or 'none'}"
+
+
+def _spelled(effect: Any) -> str:
+    on_input = isinstance(effect, _jax.RefEffect)
+    return f"{type(effect).__name__}({'0' if on_input else ''})"
+
+
 def _effect_finding(
     rules: RuleOwner,
     role: str,
@@ -167,8 +219,8 @@ def _effect_finding(
     return rules.finding(
         code,
         role,
-        f"has in {rules.holder(role)} the effect {name}, which {_BY[code].format(policy=policy)}: "
-        f"{where}.",
+        f"has in {rules.holder(role)} the effect {name}, which "
+        f"{_BY[code].format(policy=policy)}: {where}.",
         path=primitive,
         expected=_EXPECTED[code].format(policy=policy),
         got=f"{name} from {where}",

@@ -193,6 +193,17 @@ class RuleValueError(StrictHijaxError, ValueError):
     """A rule returns a structure, shape or cotangent that does not fit."""
 
 
+class RuleIndexError(StrictHijaxError, IndexError):
+    """A rule names an axis that does not exist."""
+
+
+class TangentStructureError(StrictHijaxError, ValueError, RuntimeError):
+    """Tangents have another structure than the outputs.
+
+    Stock JAX raises ValueError for those of `jvp`, RuntimeError for `linearized`.
+    """
+
+
 class EffectError(StrictHijaxError, NotImplementedError):
     """A rule has a side effect that custom derivatives do not allow."""
 
@@ -234,6 +245,8 @@ _PUBLIC: tuple[type[StrictHijaxError], ...] = (
     ArgumentError,
     RuleTypeError,
     RuleValueError,
+    RuleIndexError,
+    TangentStructureError,
     EffectError,
     ClosedOverTracerError,
     UntraceableRuleError,

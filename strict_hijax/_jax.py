@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -58,6 +58,7 @@ try:
     from jax._src.core import typeof as typeof
     from jax._src.custom_derivatives import CustomVJPPrimal as CustomVJPPrimal
     from jax._src.custom_derivatives import custom_vjp as _CustomVJP
+    from jax._src.debugging import DebugEffect as DebugEffect
     from jax._src.effects import Effect as Effect
     from jax._src.effects import (
         custom_derivatives_allowed_effects as custom_derivatives_allowed_effects,
@@ -72,12 +73,15 @@ try:
     from jax._src.interpreters import batching as _batching
     from jax._src.interpreters import mlir as _mlir
     from jax._src.interpreters import partial_eval as _partial_eval
+    from jax._src.interpreters import remat as _remat
     from jax._src.interpreters.ad import JVPTracer as _JVPTracer
     from jax._src.interpreters.ad import LinearizeTracer as _LinearizeTracer
     from jax._src.interpreters.ad import NullAccum as NullAccum
     from jax._src.interpreters.ad import RefAccum as RefAccum
     from jax._src.interpreters.ad import ValAccum as ValAccum
     from jax._src.state.types import AbstractRef as AbstractRef
+    from jax._src.state.types import ReadEffect as ReadEffect
+    from jax._src.state.types import RefEffect as RefEffect
     from jax._src.util import fun_name as fun_name
 except ImportError as error:
     raise _unsupported(f"{error.name} has changed ({error.msg})") from error
@@ -94,6 +98,13 @@ _source_info_util.register_exclusion(_FOLDER)
 # another class. Remove with 0.11.2.
 CUSTOM_VJP_HAS_NEW = "__new__" in CustomVJP.__dict__
 
+# What `HiPrim.remat` returns; 0.11.2 has no residuals. Remove with 0.11.2.
+_KEEPS_RESIDUALS = jax.__version_info__[:2] > (0, 11)
+REMAT_RETURNS = ("out", "res", "rem") if _KEEPS_RESIDUALS else ("out", "rem")
+
+# `dce` is told which inputs are live; not so in 0.11.2. Remove with 0.11.2.
+DCE_TAKES_LIVE_INPUTS = jax.__version_info__[:2] > (0, 11)
+
 tracing_registry: Any = _tree_util.tracing_registry
 keystr = _tree_util.keystr
 flatten_one_level_with_keys = _tree_util.flatten_one_level_with_keys
@@ -102,6 +113,24 @@ flatten_one_level_with_keys = _tree_util.flatten_one_level_with_keys
 def user_boundary[**P, R](fun: Callable[P, R]) -> Callable[P, R]:
     """Keep frames of JAX and of ours out of what `fun` raises, as JAX's entries do."""
     return _traceback_util.api_boundary(fun)
+
+
+@user_boundary
+def _raise_again(error: Exception) -> None:
+    raise error
+
+
+def hide_frames(error: Exception) -> None:
+    """Do to a caught exception what `user_boundary` does, before it is raised again.
+
+    For functions that are called too often to be wrapped: a bare `raise` after this
+    adds no frame.
+    """
+    try:
+        _raise_again(error)
+    except Exception:
+        traceback = error.__traceback__  # this frame, and those that are left
+        error.__traceback__ = traceback.tb_next if traceback is not None else None
 
 
 def bwd_checks_disabled() -> bool:
@@ -149,6 +178,39 @@ def flags_error(flags: Any, treedef: Any, tree: Any) -> str | None:
     except (ValueError, TypeError) as error:
         return str(error).splitlines()[0]
     return None
+
+
+def tuptree_flags(flags: Any, treedef: Any, name: str) -> list[bool]:
+    """One bool for each leaf, from flags that may be a tree of bools or one bool."""
+    read = cast(Callable[..., list[bool]], _api.tuptree_flags)
+    return read(flags, treedef, name, name)
+
+
+def axis_of_size(size: int) -> Any:
+    """What a `batch` rule is told of the axis of a `vmap` of this size."""
+    return _batching.AxisData(_core.no_axis_name, size, None, None)
+
+
+def with_mapped_axis(aval: Any, size: int, axis: int) -> Any:
+    """The type of a value that is mapped along this axis, from that of one example."""
+    return _core.unmapped_aval(size, axis, aval)
+
+
+def rematerialized(fun: Callable[..., Any], *args: Any) -> Any:
+    """`fun(*args)`, and once more by its `remat` rules; what the second gives."""
+    policy = jax.checkpoint_policies.nothing_saveable
+    _, again = _remat.remat_transform(policy, fun, *args, custom_vjp_rules=True)
+    return again(*args)
+
+
+def is_batching_spec(dim: Any) -> bool:
+    """Whether a batch dimension is one of JAX's or a hijax type's own kinds."""
+    return type(dim) in _batching.spec_types
+
+
+def definitely_equal_shape(a: Any, b: Any) -> bool:
+    """Whether two shapes are equal; sizes may be symbolic, as under `jax.export`."""
+    return bool(_core.definitely_equal_shape(a, b))
 
 
 def is_users_file(filename: str) -> bool:
@@ -245,6 +307,12 @@ def extended_axes(axes: dict[str, int]) -> contextlib.AbstractContextManager[Non
 def inner_jaxprs(params: dict[str, Any]) -> Iterator[Any]:
     """The jaxprs among the parameters of an equation."""
     return _core.jaxprs_in_params(params)
+
+
+def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
+    """How many operands of a scan are constants, and how many are carried."""
+    consts, carry, _ = params["ft_in"].unpack()
+    return len(list(consts)), len(list(carry))
 
 
 def zeros_of_float0(aval: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Checks on what the rules of a primitive return, against the contracts of `_rules`."""
+"""Checks on outputs, and on what forward rules return with them."""
 
 from __future__ import annotations
 
@@ -54,31 +54,34 @@ def output_findings(facts: ClassFacts, prim: Any, rule: str, out: Any) -> list[F
     """What is wrong with the primal output that a rule gives."""
     if output_fits(prim, out):
         return []
-    whose = (
-        "an `expand` whose output"
-        if rule == "expand"
-        else f"a `{rule}` whose primal output"
-    )
+    found = output_structure_findings(facts, prim, rule, out)
+    return found or list(_output_types(facts, prim, rule, out))
+
+
+def output_structure_findings(
+    facts: ClassFacts, prim: Any, rule: str, out: Any
+) -> list[Finding]:
+    """Where an output has another structure than `out_aval`."""
     mismatch = structure_mismatch(prim.out_tree, out, path="out")
-    if mismatch is not None:
-        return [
-            facts.finding(
-                "SH301",
-                f"has {whose} has another structure than `out_aval`"
-                f"{_at(mismatch.path)}.",
-                rule=rule,
-                path=mismatch.path,
-                location=facts.where(rule),
-                expected=mismatch.expected,
-                got=mismatch.got,
-                remedies=_output_remedies(rule, "return the structure of `out_aval`"),
-            )
-        ]
-    return list(_output_types(facts, prim, rule, out, whose))
+    if mismatch is None:
+        return []
+    return [
+        facts.finding(
+            "SH301",
+            f"has {_whose(rule)} has another structure than `out_aval`"
+            f"{_at(mismatch.path)}.",
+            rule=rule,
+            path=mismatch.path,
+            location=facts.where(rule),
+            expected=mismatch.expected,
+            got=mismatch.got,
+            remedies=_output_remedies(rule, "return the structure of `out_aval`"),
+        )
+    ]
 
 
 def _output_types(
-    facts: ClassFacts, prim: Any, rule: str, out: Any, whose: str
+    facts: ClassFacts, prim: Any, rule: str, out: Any
 ) -> Iterator[Finding]:
     leaves = _jax.tracing_registry.flatten(out)[0]
     paths = paths_of(prim.out_tree)
@@ -94,7 +97,7 @@ def _output_types(
             expected, got = describe_pair(declared, aval)
         yield facts.finding(
             "SH302",
-            f"has {whose} has another type than `out_aval`{_at('out' + path)}.",
+            f"has {_whose(rule)} has another type than `out_aval`{_at('out' + path)}.",
             rule=rule,
             path="out" + path,
             location=facts.where(rule),
@@ -104,10 +107,21 @@ def _output_types(
         )
 
 
+def _whose(rule: str) -> str:
+    return {
+        "expand": "an `expand` whose output",
+        "batch": "a `batch` whose output",
+        "remat": "a `remat` whose output, or that of its `rem`,",
+    }.get(rule, f"a `{rule}` whose primal output")
+
+
 def _output_remedies(rule: str, first: str) -> tuple[str, ...]:
     if rule == "expand":
         return first, "or declare in __init__ what it returns: self.out_aval = ..."
-    return first, "return self(...), residuals   # the output is then right by itself"
+    with_it = {"vjp_fwd": "residuals", "lin": "residuals", "jvp": "tangents"}.get(rule)
+    if with_it is None:
+        return (first,)
+    return first, f"return self(...), {with_it}   # the output is then right by itself"
 
 
 def _at(path: str) -> str:
@@ -238,10 +252,3 @@ def _structured_residual_findings(facts: ClassFacts, prim: Any) -> Iterator[Find
                 "return out, residuals, nzs_out   # without the fourth",
             ),
         )
-
-
-def jvp_findings(facts: ClassFacts, prim: Any, rule: str, result: Any) -> list[Finding]:
-    """What is wrong with the primal output of `jvp`."""
-    if isinstance(result, tuple | list) and len(result) == 2:
-        return output_findings(facts, prim, rule, result[0])
-    return []

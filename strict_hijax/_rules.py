@@ -9,9 +9,24 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from . import _jax
+
+type Contract = Literal[
+    "output",  # what `out_aval` declares
+    "forward",  # (out, res), and flags and structured residuals
+    "accumulated",  # None or logs; the cotangents go to accumulators
+    "cotangents",  # a tuple of them
+    "cotangents and logs",
+    "output and tangents",
+    "tangents",
+    "batched",  # (outs, out_dims)
+    "batched dims",  # out_dims alone
+    "reduced",  # flags, and a primitive or None
+    "rematerialized",  # what the installed version documents
+]
+"""What kind of result a rule must give; `_checked` has the check of each kind."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,18 +38,23 @@ class Rule:
       leading: names of the arguments before those that there are one of per input.
       per_input: what follows, one for each input: "inputs", "accumulators",
         "tangents", or "" for nothing.
-      returns: what the rule must return, in words.
+      contract: the kind of result that it must give.
+      returns: the same in words.
       structured_residuals: whether JAX may pass one more argument, `sres`, after
         the first.
-      accumulates: whether a value other than None or a dict of logs is a fault.
     """
 
     name: str
     leading: tuple[str, ...]
     per_input: str
+    contract: Contract
     returns: str
     structured_residuals: bool = False
-    accumulates: bool = False
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether a value other than None or a dict of logs is a fault."""
+        return self.contract == "accumulated"
 
     def template(self, inputs: tuple[str, ...]) -> str:
         """The line that starts a definition of the rule for these inputs."""
@@ -49,30 +69,34 @@ class Rule:
 
 # What each rule is given per input, and what it must return. The contracts are those
 # of `jax._src.hijax.HiPrim` and of the functions there that call its rules.
-_CONTRACTS: dict[str, tuple[str, str]] = {
-    "expand": ("inputs", "the structure and types of `out_aval`"),
-    "vjp_fwd": ("inputs", "(out, res), (out, res, nzs_out) or with sres"),
-    "vjp_bwd": ("accumulators", "None, or a dict of logs"),
-    "vjp_bwd_retval": ("", "a tuple with one cotangent for each input"),
-    "vjp_bwd_retval_logs": ("", "a pair (cotangents, logs)"),
-    "jvp": ("", "a pair (out, out_tangents)"),
-    "lin": ("inputs", "(out, res), (out, res, nzs_out) or with sres"),
-    "linearized": ("tangents", "the tangents of the outputs"),
-    "transpose": ("accumulators", "None, or a dict of logs"),
-    "batch": ("", "a pair (outs, out_dims)"),
-    "batch_dim_rule": ("", "the dimensions of the outputs"),
-    "dce": ("", "(used_ins, produced_outs, new primitive or None)"),
-    "remat": ("inputs", "as the installed `HiPrim.remat` documents"),
-}
+_ROWS: tuple[tuple[str, str, Contract, str], ...] = (
+    ("expand", "inputs", "output", "the structure and types of `out_aval`"),
+    ("vjp_fwd", "inputs", "forward", "(out, res), (out, res, nzs_out) or with sres"),
+    ("vjp_bwd", "accumulators", "accumulated", "None, or a dict of logs"),
+    ("vjp_bwd_retval", "", "cotangents", "a tuple with one cotangent for each input"),
+    (
+        "vjp_bwd_retval_logs",
+        "",
+        "cotangents and logs",
+        "a pair (cotangents, logs)",
+    ),
+    ("jvp", "", "output and tangents", "a pair (out, out_tangents)"),
+    ("lin", "inputs", "forward", "(out, res), (out, res, nzs_out) or with sres"),
+    ("linearized", "tangents", "tangents", "the tangents of the outputs"),
+    ("transpose", "accumulators", "accumulated", "None, or a dict of logs"),
+    ("batch", "", "batched", "a pair (outs, out_dims)"),
+    ("batch_dim_rule", "", "batched dims", "the dimensions of the outputs"),
+    ("dce", "", "reduced", "(used_ins, produced_outs, new primitive or None)"),
+    ("remat", "inputs", "rematerialized", f"({', '.join(_jax.REMAT_RETURNS)})"),
+)
 _STRUCTURED = frozenset({"vjp_bwd", "linearized"})
-_ACCUMULATING = frozenset({"vjp_bwd", "transpose"})
 
 
 def _read_rules() -> dict[str, Rule]:
     rules: dict[str, Rule] = {}
-    for name, (per_input, returns) in _CONTRACTS.items():
+    for name, per_input, contract, returns in _ROWS:
         method = getattr(_jax.HiPrim, name, None)
-        if method is None:
+        if method is None:  # 0.12 has no `batch_dim_rule`
             continue
         parameters = list(inspect.signature(method).parameters.values())[1:]
         leading = tuple(
@@ -82,9 +106,9 @@ def _read_rules() -> dict[str, Rule]:
             name,
             leading,
             per_input if len(leading) < len(parameters) else "",
+            contract,
             returns,
             structured_residuals=name in _STRUCTURED,
-            accumulates=name in _ACCUMULATING,
         )
     return rules
 

@@ -75,6 +75,17 @@ def cotangent_type(aval: Any) -> Any | None:
         return None
 
 
+def tangent_type(aval: Any) -> Any | None:
+    """The type that a tangent for a value of this type must have.
+
+    None where the type does not say.
+    """
+    try:
+        return aval.to_tangent_aval()
+    except (NotImplementedError, AttributeError, TypeError):
+        return None
+
+
 def has_no_tangent(ct_aval: Any | None) -> bool:
     """Whether a cotangent type is float0: of integers, booleans and keys."""
     return getattr(ct_aval, "dtype", None) == jax.dtypes.float0

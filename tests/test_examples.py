@@ -859,11 +859,11 @@ for name in sys.argv[1:]:
 
 
 MISTAKES = [
-    ("log1pexp", "x_dot * jax.nn.sigmoid(x)", "jnp.sum(x_dot)", "SH320"),
+    ("log1pexp", "x_dot * jax.nn.sigmoid(x)", "jnp.sum(x_dot)", "SH324"),
     ("clip_gradient", "(ct * scale).astype(ct.dtype)", "ct * scale", "SH316"),
     ("rms_norm", "y_ct - along * y)).astype(x.dtype)", "y_ct - along * y))", "SH316"),
     ("cross_entropy", "ct.astype(logits.dtype), None", "ct, None", "SH316"),
-    ("quantized_matmul", "* w_scale).astype(x.dtype)", "* w_scale)", "SH320"),
+    ("quantized_matmul", "* w_scale).astype(x.dtype)", "* w_scale)", "SH325"),
     ("pallas_softmax", "(y, instantiate_zeros(ct)),)", "(y, ct)[0],)", "SH315"),
     ("flash_attention", "[: k.shape[0]]", "", "SH416"),
 ]

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from strict_hijax import _jax
+from strict_hijax._effects import DEFAULT_POLICY, EffectPolicy
 from strict_hijax._errors import Finding, Location, location_of
 from strict_hijax._rules import RULES, derived_half
 from strict_hijax._signatures import arity_of
@@ -24,6 +25,7 @@ class ClassFacts:
       supports: the transforms that it promises.
       abstract: whether it is an intermediate base.
       location: where the class statement is.
+      policy: which effects its reverse rules may have.
     """
 
     cls: type
@@ -33,6 +35,7 @@ class ClassFacts:
     supports: frozenset[str]
     abstract: bool
     location: Location | None
+    policy: EffectPolicy = DEFAULT_POLICY
 
     @property
     def subject(self) -> str:
@@ -103,6 +106,7 @@ def facts_of(
     abstract: bool,
     location: Location | None,
     foundation: frozenset[type],
+    policy: EffectPolicy = DEFAULT_POLICY,
 ) -> ClassFacts:
     """Read a class. Rules that stand in the `foundation` are not its own."""
     rules: dict[str, Any] = {}
@@ -121,7 +125,9 @@ def facts_of(
         for name, value in vars(base).items()
         if name not in RULES
     }
-    return ClassFacts(cls, rules, owners, other_names, supports, abstract, location)
+    return ClassFacts(
+        cls, rules, owners, other_names, supports, abstract, location, policy
+    )
 
 
 def _is_jax_own(name: str, value: object) -> bool:

@@ -1,0 +1,203 @@
+"""Checks on what `batch` returns: outputs, and the dimension that is mapped in each.
+
+The contract is that of `_call_hi_primitive_batcher` in `jax._src.hijax`: an output
+without its mapped axis has the declared type, one that is not mapped has it as it is.
+Shapes and dtypes are compared, and sizes; not shardings, which `vmap` may add to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from . import _jax
+from ._definition import ClassFacts
+from ._errors import Finding
+from ._results import output_structure_findings
+from ._rules import RULES
+from ._types import describe, describe_value, paths_of, structure_mismatch, type_of
+
+
+def batch_findings(
+    facts: ClassFacts, prim: Any, rule: str, result: Any, axis_data: Any
+) -> list[Finding]:
+    """What is wrong with the pair that `batch` returns."""
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        return [_no_pair(facts, rule, result)]
+    outs, dims = result
+    found = output_structure_findings(facts, prim, rule, outs)
+    found += dims_findings(facts, prim, rule, dims)
+    if found:
+        return found
+    leaves = _jax.tracing_registry.flatten(outs)[0]
+    flat = prim.out_tree.flatten_up_to(dims)
+    paths = paths_of(prim.out_tree)
+    for out, dim, aval, path in zip(
+        leaves, flat, prim.out_avals_flat, paths, strict=True
+    ):
+        mapped = _Mapped(facts, rule, f"outs{path}", aval, dim, axis_data.size)
+        found += mapped.findings(out)
+    return found
+
+
+def _no_pair(facts: ClassFacts, rule: str, result: Any) -> Finding:
+    got = describe_value(result)
+    return facts.finding(
+        "SH330",
+        f"has a `{rule}` that returns {got} in place of a pair.",
+        rule=rule,
+        location=facts.where(rule),
+        expected=RULES[rule].returns,
+        got=got,
+        remedies=(
+            "return outs, out_dims",
+            "return out, 0   # mapped at axis 0",
+        ),
+    )
+
+
+def dims_findings(facts: ClassFacts, prim: Any, rule: str, dims: Any) -> list[Finding]:
+    """What is wrong with output dimensions, whatever the outputs are."""
+    try:
+        flat = prim.out_tree.flatten_up_to(dims)
+    except (ValueError, TypeError) as error:
+        return [_other_structure(facts, prim, rule, dims, error)]
+    paths = paths_of(prim.out_tree)
+    found: list[Finding] = []
+    for dim, aval, path in zip(flat, prim.out_avals_flat, paths, strict=True):
+        found += _dim_findings(facts, rule, f"out_dims{path}", aval, dim)
+    return found
+
+
+def _other_structure(
+    facts: ClassFacts, prim: Any, rule: str, dims: Any, error: Exception
+) -> Finding:
+    mismatch = structure_mismatch(prim.out_tree, dims, zeros=True, path="out_dims")
+    return facts.finding(
+        "SH331",
+        f"has a `{rule}` whose `out_dims` have another structure than the output.",
+        rule=rule,
+        path=mismatch.path if mismatch else "out_dims",
+        location=facts.where(rule),
+        expected=mismatch.expected if mismatch else "the structure of `out_aval`",
+        got=mismatch.got if mismatch else describe_value(dims),
+        jax_says=str(error).splitlines()[0],
+        remedies=("return outs, jax.tree.map(lambda _: 0, outs)   # all at axis 0",),
+    )
+
+
+def _dim_findings(
+    facts: ClassFacts, rule: str, path: str, aval: Any, dim: Any
+) -> Iterator[Finding]:
+    if dim is None or not isinstance(aval, _jax.ShapedArray):
+        return
+    most = aval.ndim
+    if type(dim) is int:
+        if 0 <= dim <= most:
+            return
+        yield facts.finding(
+            "SH333",
+            f"has a `{rule}` that names axis {dim} of an output which has "
+            f"{most + 1} axes, at `{path}`.",
+            rule=rule,
+            path=path,
+            location=facts.where(rule),
+            expected=f"0 to {most}, or None" if most else "0 or None",
+            got=str(dim),
+            jax_says="tuple index out of range" if dim > 0 else None,
+            remedies=(
+                f"return outs, {max(0, most + 1 + dim)}   # counted from the front"
+                if dim < 0
+                else "jnp.moveaxis(out, axis, 0)   # and 0 in `out_dims`",
+            ),
+        )
+    elif not _jax.is_batching_spec(dim):
+        yield facts.finding(
+            "SH332",
+            f"has a `{rule}` with {describe_value(dim)} among its `out_dims`, at "
+            f"`{path}`.",
+            rule=rule,
+            path=path,
+            location=facts.where(rule),
+            expected="an int, or None for an output that is not mapped",
+            got=describe_value(dim),
+            jax_says="batch dim should be int or `None`",
+            remedies=("return outs, 0", "return outs, None   # not mapped"),
+        )
+
+
+class _Mapped:
+    """One output of a `batch`, and where it says that it is mapped."""
+
+    def __init__(
+        self, facts: ClassFacts, rule: str, path: str, aval: Any, dim: Any, size: Any
+    ) -> None:
+        self.facts = facts
+        self.rule = rule
+        self.path = path
+        self.aval = aval
+        self.dim = dim
+        self.size = size
+
+    def findings(self, out: Any) -> Iterator[Finding]:
+        """What is wrong with this output."""
+        got = type_of(out)
+        if got is None:
+            yield self._finding("SH334", "that is no JAX value", describe_value(out))
+            return
+        both = (
+            isinstance(got, _jax.ShapedArray),
+            isinstance(self.aval, _jax.ShapedArray),
+        )
+        if not all(both) or self._fits(got):
+            return
+        if self.dim is None:
+            what = "that it says is not mapped, and that has another type"
+            yield self._finding("SH335", what, describe(got), *self._where_it_is(got))
+        else:
+            what = f"that has another type without its mapped axis, {self.dim}"
+            yield self._finding("SH334", what, describe(got), *self._where_it_is(got))
+
+    @property
+    def _shape(self) -> tuple[Any, ...]:
+        return self._shape_with(self.dim)
+
+    def _shape_with(self, dim: int | None) -> tuple[Any, ...]:
+        if dim is None:
+            return tuple(self.aval.shape)
+        return (*self.aval.shape[:dim], self.size, *self.aval.shape[dim:])
+
+    def _fits(self, got: Any) -> bool:
+        same = _jax.definitely_equal_shape(got.shape, self._shape)
+        return same and bool(got.dtype == self.aval.dtype)
+
+    def _where_it_is(self, got: Any) -> Iterator[str]:
+        """The axis that it should have named, where there is one."""
+        if got.dtype != self.aval.dtype:
+            yield f"out.astype(jnp.{self.aval.dtype.name})"
+            return
+        for dim in (None, *range(self.aval.ndim + 1)):
+            shape = self._shape_with(dim)
+            if dim != self.dim and _jax.definitely_equal_shape(got.shape, shape):
+                axis = "" if dim is None else f"   # it is mapped at axis {dim}"
+                yield f"return out, {dim}{axis}"
+
+    def _finding(self, code: str, what: str, got: str, *remedies: str) -> Finding:
+        sizes = ",".join(map(str, self._shape))
+        expected = f"{describe(self.aval)}, not mapped"
+        if self.dim is not None:
+            dtype = describe(self.aval).partition("[")[0]
+            expected = (
+                f"{dtype}[{sizes}]: {describe(self.aval)} with the axis of size "
+                f"{self.size} at {self.dim}"
+            )
+        return self.facts.finding(
+            code,
+            f"has a `{self.rule}` with an output {what}, at `{self.path}`.",
+            rule=self.rule,
+            path=self.path,
+            location=self.facts.where(self.rule),
+            expected=expected,
+            got=got,
+            remedies=remedies or ("jax.vmap(...)(*args)   # of what `expand` does",),
+        )

@@ -1,0 +1,66 @@
+"""Checks on what `remat` returns, under `jax_remat3`: an output, and how to redo it.
+
+The contract is that of `_call_hi_primitive_remat` in `jax._src.hijax`, which differs
+between versions: `REMAT_RETURNS` has the names of what is returned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _jax
+from ._definition import ClassFacts
+from ._errors import Finding
+from ._results import output_findings
+from ._types import describe_value
+
+
+def remat_findings(
+    facts: ClassFacts, prim: Any, rule: str, result: Any
+) -> list[Finding]:
+    """What is wrong with the result of `remat`."""
+    names = _jax.REMAT_RETURNS
+    if not isinstance(result, tuple | list) or len(result) != len(names):
+        return [_no_tuple(facts, rule, result, names)]
+    found = output_findings(facts, prim, rule, result[0])
+    if not callable(result[-1]):
+        found.append(_uncallable(facts, rule, result[-1], names))
+    return found
+
+
+def _no_tuple(
+    facts: ClassFacts, rule: str, result: Any, names: tuple[str, ...]
+) -> Finding:
+    got = describe_value(result)
+    return facts.finding(
+        "SH345",
+        f"has a `{rule}` that returns {got}.",
+        rule=rule,
+        location=facts.where(rule),
+        expected=f"({', '.join(names)})",
+        got=got,
+        remedies=_remedies(facts, names),
+    )
+
+
+def _uncallable(
+    facts: ClassFacts, rule: str, rem: Any, names: tuple[str, ...]
+) -> Finding:
+    got = describe_value(rem)
+    return facts.finding(
+        "SH346",
+        f"has a `{rule}` whose `rem` is {got}, which cannot be called.",
+        rule=rule,
+        path="rem",
+        location=facts.where(rule),
+        expected="a function that computes the output once more",
+        got=got,
+        remedies=_remedies(facts, names),
+    )
+
+
+def _remedies(facts: ClassFacts, names: tuple[str, ...]) -> tuple[str, ...]:
+    args = ", ".join(facts.inputs)
+    if "res" in names:
+        return (f"return self({args}), (), lambda res, {args}: self({args})",)
+    return (f"return self({args}), lambda {args}: self({args})",)

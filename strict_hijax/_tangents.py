@@ -1,0 +1,176 @@
+"""Checks on what `jvp` and `linearized` return: the tangents of the outputs.
+
+The contracts are those of `_call_hi_primitive_jvp` and `flatten_user_linearized` in
+`jax._src.hijax`; that a tangent has the type `to_tangent_aval` of its output is what
+`jax.jvp` promises, and stock JAX does not look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from . import _jax
+from ._definition import ClassFacts
+from ._errors import Finding
+from ._results import output_findings
+from ._rules import RULES
+from ._types import (
+    Mismatch,
+    describe,
+    describe_pair,
+    describe_value,
+    has_no_tangent,
+    no_type_says,
+    paths_of,
+    same_type,
+    structure_mismatch,
+    tangent_type,
+    type_of,
+    types_are,
+)
+
+
+def jvp_findings(facts: ClassFacts, prim: Any, rule: str, result: Any) -> list[Finding]:
+    """What is wrong with the pair that `jvp` returns."""
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        return [_no_pair(facts, rule, result)]
+    out, tangents = result
+    return [
+        *output_findings(facts, prim, rule, out),
+        *tangents_findings(facts, prim, rule, tangents),
+    ]
+
+
+def _no_pair(facts: ClassFacts, rule: str, result: Any) -> Finding:
+    got = describe_value(result)
+    names = ", ".join(facts.inputs)
+    return facts.finding(
+        "SH322",
+        f"has a `{rule}` that returns {got} in place of a pair.",
+        rule=rule,
+        location=facts.where(rule),
+        expected=RULES[rule].returns,
+        got=got,
+        jax_says=_unpacking_says(result),
+        remedies=(f"return self({names}), tangents",),
+    )
+
+
+def _unpacking_says(result: Any) -> str:
+    """What Python says where two values are unpacked from something else."""
+    try:
+        _, _ = result
+    except (TypeError, ValueError) as error:
+        return str(error)
+    except Exception:  # a tracer has a long sentence of its own
+        return ""
+    return ""
+
+
+def tangents_findings(
+    facts: ClassFacts, prim: Any, rule: str, tangents: Any
+) -> list[Finding]:
+    """What is wrong with the tangents of the outputs."""
+    expected = list(map(tangent_type, prim.out_avals_flat))
+    if _tangents_fit(prim, tangents, expected):
+        return []
+    mismatch = structure_mismatch(prim.out_tree, tangents, zeros=True, path="tangents")
+    if mismatch is not None:
+        return [_other_structure(facts, prim, rule, mismatch)]
+    leaves = prim.out_tree.flatten_up_to(tangents)
+    findings: list[Finding] = []
+    for leaf, wanted, path in zip(
+        leaves, expected, paths_of(prim.out_tree), strict=True
+    ):
+        findings += _tangent_findings(facts, rule, f"tangents{path}", wanted, leaf)
+    return findings
+
+
+def _tangents_fit(prim: Any, tangents: Any, expected: list[Any]) -> bool:
+    """Whether tangents are beyond doubt: all there, of exactly the right types."""
+    leaves, treedef = _jax.tracing_registry.flatten(tangents)
+    fits = treedef == prim.out_tree and None not in expected
+    return fits and types_are(leaves, expected)
+
+
+def _other_structure(
+    facts: ClassFacts, prim: Any, rule: str, mismatch: Mismatch
+) -> Finding:
+    says = None
+    if rule == "linearized":
+        says = f"tree mismatch during linearization of prim={facts.cls.__name__}"
+    return facts.finding(
+        "SH323",
+        f"has a `{rule}` whose tangents have another structure than the output, at "
+        f"`{mismatch.path}`.",
+        rule=rule,
+        path=mismatch.path,
+        location=facts.where(rule),
+        expected=mismatch.expected,
+        got=mismatch.got,
+        jax_says=says,
+        remedies=("return tangents in the structure of `out_aval`",),
+    )
+
+
+def _tangent_findings(
+    facts: ClassFacts, rule: str, path: str, expected: Any, tangent: Any
+) -> Iterator[Finding]:
+    if expected is None:  # a type without tangents
+        return
+    aval = tangent.aval if isinstance(tangent, _jax.Zero) else type_of(tangent)
+    if aval is None:
+        yield _no_value(facts, rule, path, expected, tangent)
+    elif not has_no_tangent(expected) and not same_type(aval, expected):
+        if has_no_tangent(aval) and getattr(aval, "shape", ()) == expected.shape:
+            return  # JAX takes float0 for a zero
+        code, remedies = _wrong_type(expected, aval)
+        wanted, got = describe_pair(expected, aval)
+        yield facts.finding(
+            code,
+            f"has a `{rule}` with a wrong tangent, at `{path}`: expected {wanted}, "
+            f"got {got}.",
+            rule=rule,
+            path=path,
+            location=facts.where(rule),
+            expected=wanted,
+            got=got,
+            facts=("Stock JAX takes it as it is, and the next operation fails.",),
+            remedies=remedies,
+        )
+
+
+def _no_value(
+    facts: ClassFacts, rule: str, path: str, expected: Any, tangent: Any
+) -> Finding:
+    return facts.finding(
+        "SH327",
+        f"has a `{rule}` whose tangent at `{path}` is no JAX value.",
+        rule=rule,
+        path=path,
+        location=facts.where(rule),
+        expected=describe(expected),
+        got=describe_value(tangent),
+        jax_says=no_type_says(tangent),
+        remedies=(
+            "jnp.zeros_like(out)   # for a tangent of zero"
+            if not has_no_tangent(expected)
+            else "np.zeros(out.shape, jax.dtypes.float0)   # of an integer output",
+        ),
+    )
+
+
+def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
+    """The code for two types that differ, and what to write."""
+    if not isinstance(expected, _jax.ShapedArray) or not isinstance(
+        got, _jax.ShapedArray
+    ):
+        return "SH326", (f"give a tangent of type {describe(expected)}",)
+    if expected.shape != got.shape:
+        return "SH324", (f"jnp.broadcast_to(tangent, {expected.shape})",)
+    if expected.dtype != got.dtype:
+        return "SH325", (f"tangent.astype(jnp.{expected.dtype.name})",)
+    return "SH326", (
+        "build `out_aval` with jax.typeof(x), which has shardings and varying axes",
+    )

@@ -1,0 +1,204 @@
+"""The rules for values and derivatives, traced on the declared types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from jax import tree_util
+
+from strict_hijax import _jax
+from strict_hijax._definition import ClassFacts
+from strict_hijax._report import bytes_of
+from strict_hijax._rules import BACKWARD_RULES, derived_half
+from strict_hijax._types import (
+    cotangent_type,
+    has_no_tangent,
+    is_zero,
+    lowered_types,
+    lowered_value,
+    raised,
+    tangent_type,
+    type_of,
+)
+
+from .record import Traced, trace
+
+
+def trace_expand(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+    """JAX runs `expand` when it lowers: on hijax values, made of what is inside."""
+
+    def expand(*lowered: Any) -> list[Any]:
+        values = iter(lowered)
+        leaves = [raised(aval, values) for aval in twin.in_avals_flat]
+        out = twin.expand(*tree_util.tree_unflatten(twin.in_tree, leaves))
+        return [part for value in _values(out) for part in lowered_value(value)]
+
+    try:
+        lo_types = [t for aval in twin.in_avals_flat for t in lowered_types(aval)]
+    except NotImplementedError as error:  # a hijax type without `lo_ty`
+        traced.unchecked.append(("expand", error))
+        return
+    shown = twin.in_avals_flat, twin.out_avals_flat
+    trace(traced, facts, "expand", lo_types, expand, shown)
+
+
+def _values(tree: Any) -> list[Any]:
+    """The leaves of a result that a jaxpr can return."""
+    leaves = _jax.tracing_registry.flatten(tree)[0]
+    return [leaf for leaf in leaves if type_of(leaf) is not None]
+
+
+def _wants(aval: Any) -> bool:
+    expected = cotangent_type(aval)
+    return expected is not None and not has_no_tangent(expected)
+
+
+def trace_vjp(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+    """The forward rule, and then the backward rule on what it keeps."""
+    kept = _Kept()
+    trace(traced, facts, "vjp_fwd", twin.in_avals_flat, _forward(twin, kept))
+    if kept.whole:
+        traced.residual_bytes = bytes_of(kept.residual_types)
+    backward = next((name for name in BACKWARD_RULES if facts.provides(name)), "")
+    if kept.whole and backward:
+        _trace_backward(traced, facts, backward, twin, kept)
+
+
+class _Kept:
+    """What the forward rule kept: traced leaves by their types, others as they are."""
+
+    whole = False
+
+    def keep(self, residuals: Any, structured: Any, has_structured: bool) -> list[Any]:
+        leaves, self.treedef = tree_util.tree_flatten(residuals)
+        self.structured = structured
+        self.has_structured = has_structured
+        self.is_traced = [isinstance(leaf, _jax.Tracer) for leaf in leaves]
+        traced = [x for x, t in zip(leaves, self.is_traced, strict=True) if t]
+        self.others = [x for x, t in zip(leaves, self.is_traced, strict=True) if not t]
+        self.types = [_jax.typeof(leaf) for leaf in traced]
+        self.residual_types = self.types + [
+            aval for aval in map(type_of, self.others) if aval is not None
+        ]
+        self.whole = not any(
+            isinstance(leaf, _jax.Tracer) for leaf in tree_util.tree_leaves(structured)
+        )
+        return traced
+
+    def restore(self, traced: Iterator[Any]) -> Any:
+        others = iter(self.others)
+        leaves = [next(traced) if t else next(others) for t in self.is_traced]
+        return tree_util.tree_unflatten(self.treedef, leaves)
+
+
+def _forward(twin: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., list[Any]]:
+    flags = [_wants(aval) for aval in twin.in_avals_flat]
+
+    def forward(*leaves: Any) -> list[Any]:
+        nzs_in = tree_util.tree_unflatten(twin.in_tree, flags)
+        args = tree_util.tree_unflatten(twin.in_tree, leaves)
+        out, residuals, *rest = getattr(twin, rule)(nzs_in, *args)
+        structured = rest[1] if len(rest) == 2 else None
+        refs = [x for x in leaves if isinstance(_jax.typeof(x), _jax.AbstractRef)]
+        saved = kept.keep(residuals, structured, structured is not None)
+        own = [x for x in saved if not any(x is ref for ref in refs)]
+        return [*_values(out), *own]
+
+    return forward
+
+
+def _trace_backward(
+    traced: Traced, facts: ClassFacts, rule: str, twin: Any, kept: _Kept
+) -> None:
+    out_types: list[Any] = [cotangent_type(aval) for aval in twin.out_avals_flat]
+    if any(ct is None for ct in out_types):
+        return
+    given = [ct for ct in out_types if not has_no_tangent(ct)]
+    wanted: list[Any] = [
+        cotangent_type(aval)
+        for aval in twin.in_avals_flat
+        if isinstance(aval, _jax.AbstractRef) and _wants(aval)
+    ]
+    refs = [_jax.AbstractRef(aval) for aval in wanted]
+
+    def backward(*leaves: Any) -> list[Any]:
+        values = iter(leaves)
+        residuals = kept.restore(values)
+        out_ct = tree_util.tree_unflatten(
+            twin.out_tree,
+            [_jax.Zero(ct) if has_no_tangent(ct) else next(values) for ct in out_types],
+        )
+        accums = [_accumulator(aval, values) for aval in twin.in_avals_flat]
+        extra = (kept.structured,) if kept.has_structured else ()
+        args = tree_util.tree_unflatten(twin.in_tree, accums)
+        logs = twin.vjp_bwd(residuals, *extra, out_ct, *args)
+        cotangents = [acc.freeze() for acc in accums if isinstance(acc, _jax.ValAccum)]
+        return [*_values(logs), *(ct for ct in cotangents if not is_zero(ct))]
+
+    trace(traced, facts, rule, [*kept.types, *given, *refs], backward)
+
+
+def _accumulator(aval: Any, values: Iterator[Any]) -> Any:
+    expected: Any = cotangent_type(aval)
+    if not _wants(aval):
+        return _jax.NullAccum(expected)
+    if isinstance(aval, _jax.AbstractRef):
+        return _jax.RefAccum(expected, next(values))
+    return _jax.ValAccum(expected)
+
+
+def trace_jvp(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+    """`jvp`, with a tangent for each input that can have one."""
+    types = _tangent_types(twin)
+    if types is None:
+        return
+    n = len(types)
+    given = [t for t in types if not has_no_tangent(t)]
+
+    def jvp(*leaves: Any) -> list[Any]:
+        primals = tree_util.tree_unflatten(twin.in_tree, leaves[:n])
+        tangents = _unflattened_tangents(twin, types, iter(leaves[n:]))
+        out, out_tangents = twin.jvp(primals, tangents)
+        return [*_values(out), *_nonzero(out_tangents)]
+
+    trace(traced, facts, "jvp", [*twin.in_avals_flat, *given], jvp)
+
+
+def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+    """`lin`, and then `linearized` on what it keeps."""
+    types = _tangent_types(twin)
+    if types is None or derived_half(facts.rules["lin"]) is not None:
+        return  # a derived `lin` is as right as the `jvp` that it comes from
+    kept = _Kept()
+    trace(traced, facts, "lin", twin.in_avals_flat, _forward(twin, kept, "lin"))
+    if not kept.whole or not facts.provides("linearized"):
+        return
+    given = [t for t in types if not has_no_tangent(t)]
+
+    def linearized(*leaves: Any) -> list[Any]:
+        values = iter(leaves)
+        residuals = kept.restore(values)
+        extra = (kept.structured,) if kept.has_structured else ()
+        tangents = _unflattened_tangents(twin, types, values)
+        return _nonzero(twin.linearized(residuals, *extra, *tangents))
+
+    trace(traced, facts, "linearized", [*kept.types, *given], linearized)
+
+
+def _tangent_types(twin: Any) -> list[Any] | None:
+    """The types of the tangents of the inputs; None where one does not say."""
+    types = [tangent_type(aval) for aval in twin.in_avals_flat]
+    return None if None in types else types
+
+
+def _unflattened_tangents(
+    twin: Any, types: Sequence[Any], values: Iterator[Any]
+) -> Any:
+    tangents = [_jax.Zero(t) if has_no_tangent(t) else next(values) for t in types]
+    return tree_util.tree_unflatten(twin.in_tree, tangents)
+
+
+def _nonzero(tangents: Any) -> list[Any]:
+    flat = tree_util.tree_leaves(tangents, is_leaf=is_zero)
+    return [t for t in flat if not is_zero(t)]

@@ -1,0 +1,122 @@
+"""One rule traced, and what is kept of it: types, effects, or why it could not be."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from strict_hijax import _jax
+from strict_hijax._definition import ClassFacts
+from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._report import RuleReport, describe_all
+
+
+@dataclasses.dataclass
+class Traced:
+    """What came of tracing the rules of one instance.
+
+    Attributes:
+      findings: what is wrong.
+      causes: the exception behind a finding of a rule that raised.
+      reports: what each rule takes and gives.
+      unchecked: rules that decline, or are not ready to be traced, and why.
+      residual_bytes: what the forward rule keeps.
+    """
+
+    findings: list[Finding] = dataclasses.field(default_factory=list[Finding])
+    causes: dict[Finding, Exception] = dataclasses.field(
+        default_factory=dict[Finding, Exception]
+    )
+    reports: list[RuleReport] = dataclasses.field(default_factory=list[RuleReport])
+    unchecked: list[tuple[str, Exception]] = dataclasses.field(
+        default_factory=list[tuple[str, Exception]]
+    )
+    residual_bytes: int | None = None
+
+    def add(self, other: Traced) -> None:
+        """Take over what came of tracing one more rule."""
+        self.findings += other.findings
+        self.causes |= other.causes
+        self.reports += other.reports
+        self.unchecked += other.unchecked
+
+    @property
+    def reasons(self) -> list[tuple[str, Exception]]:
+        """Which rules could not be traced, and why."""
+        raised = ((f.rule or "", error) for f, error in self.causes.items())
+        return [*self.unchecked, *raised]
+
+
+def trace(
+    traced: Traced,
+    facts: ClassFacts,
+    rule: str,
+    in_avals: Sequence[Any],
+    call: Callable[..., Sequence[Any]],
+    shown: tuple[Sequence[Any], Sequence[Any]] | None = None,
+) -> None:
+    backends = _jax.initialised_backends()
+    try:
+        jaxpr = _jax.trace_to_jaxpr(call, in_avals, rule)
+    except StrictHijaxError as error:
+        traced.findings += error.findings
+        return
+    except Exception as error:
+        not_traced(traced, facts, rule, in_avals, error)
+        return
+    if new := _jax.initialised_backends() - backends:
+        traced.findings.append(_backend_finding(facts, rule, new))
+    takes, gives = shown or (in_avals, [v.aval for v in jaxpr.outvars])
+    effects = sorted(type(effect).__name__ for effect in jaxpr.effects)
+    traced.reports.append(
+        RuleReport(rule, describe_all(takes), describe_all(gives), tuple(effects))
+    )
+
+
+def not_traced(
+    traced: Traced,
+    facts: ClassFacts,
+    rule: str,
+    in_avals: Sequence[Any],
+    error: Exception,
+) -> None:
+    """A rule that raised: it declines, is not ready yet, or cannot work."""
+    if isinstance(error, NotImplementedError | NameError):
+        traced.unchecked.append((rule, error))
+        return
+    first = str(error).strip().splitlines()
+    finding = facts.finding(
+        "SH320",
+        f"has {_a(rule)} that raises {type(error).__name__} when it is traced.",
+        rule=rule,
+        location=facts.where(rule),
+        facts=(
+            f"{type(error).__name__}: {first[0] if first else ''}",
+            f"traced for: {', '.join(describe_all(in_avals)) or 'no inputs'}",
+        ),
+        remedies=(
+            f"mend `{rule}`; the exception above this one has the line",
+            "raise NotImplementedError   # where the rule declines on purpose",
+        ),
+    )
+    traced.findings.append(finding)
+    traced.causes[finding] = error
+
+
+def _a(rule: str) -> str:
+    return f"an `{rule}`" if rule == "expand" else f"a `{rule}`"
+
+
+def _backend_finding(facts: ClassFacts, rule: str, backends: frozenset[str]) -> Finding:
+    return facts.finding(
+        "SH321",
+        f"has {_a(rule)} that initialises a backend ({', '.join(sorted(backends))}) "
+        "while it is traced: `jax.distributed.initialize` no longer works after that.",
+        rule=rule,
+        location=facts.where(rule),
+        remedies=(
+            "pass what it needs of the device in `self.params`",
+            "jax.lax.platform_dependent(...)   # to choose by platform",
+        ),
+    )
