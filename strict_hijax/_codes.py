@@ -8,7 +8,6 @@ construction and call, 3xx what a rule of a primitive returns, 4xx custom_vjp,
 from __future__ import annotations
 
 import dataclasses
-import difflib
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,13 +142,23 @@ CODES: dict[str, Code] = {row.name: row for row in _ROWS}
 
 
 def nearest_code(given: str) -> str | None:
-    """The code that was meant by one that does not exist, if one is near."""
+    """The code that was meant by one that does not exist, if that can be told.
+
+    Nearly every number is near to several codes, so only what is beyond doubt is taken
+    for one: other letters before the digits, one character too many, two exchanged.
+    """
+    wanted = _normalised(given)
+    exchanged = wanted[:3] + wanted[4:5] + wanted[3:4]
+    candidates = (wanted, wanted[:5], exchanged if len(wanted) == 5 else "")
+    return next((code for code in candidates if code in CODES), None)
+
+
+def family_of(given: str) -> list[str]:
+    """The codes that begin with the same digit as one that does not exist."""
+    first = _normalised(given)[2:3]
+    return [code for code in CODES if code[2] == first]
+
+
+def _normalised(given: str) -> str:
     digits = "".join(filter(str.isalnum, given.upper())).removeprefix("SH")
-    wanted = "SH" + digits.replace("O", "0").replace("I", "1")
-
-    def likeness(code: str) -> tuple[int, float]:
-        in_place = sum(a == b for a, b in zip(wanted, code, strict=False))
-        return in_place, difflib.SequenceMatcher(None, wanted, code).ratio()
-
-    best = max(CODES, key=likeness)
-    return best if likeness(best)[1] >= 0.6 else None
+    return "SH" + digits.replace("O", "0").replace("I", "1")

@@ -333,7 +333,7 @@ def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
     if expected.dtype != got.dtype:
         return "SH316", (
             f"jnp.asarray(ct, jnp.{expected.dtype.name})",
-            'ignore=("SH316",)   # where another dtype is meant',
+            'class P(StrictHiPrim, ignore=("SH316",)): ...   # another dtype is meant',
         )
     return "SH317", (
         "build `in_avals` with jax.typeof(x), which has shardings and varying axes",

@@ -76,7 +76,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
       effects: what side effects primal, fwd and bwd may have: "jax" (what JAX allows
         in custom derivatives), "remat" (also under `jax.checkpoint`), "pure" (none), or
         an iterable of effect types.
-      ignore: codes of checks to leave out, such as ("SH417",).
+      ignore: codes of checks to leave out, such as ("SH417",) or, of one, "SH417".
       eager: False leaves only the checks where JAX calls a rule; also for the process,
         with STRICT_HIJAX_EAGER=0 in the environment.
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from jax.errors import UnexpectedTracerError
 
-from ._codes import CODES, nearest_code
+from ._codes import CODES, family_of, nearest_code
 
 IGNORE_VARIABLE = "STRICT_HIJAX_IGNORE"
 
@@ -323,14 +323,15 @@ def parse_codes(codes: object, where: str) -> frozenset[str]:
 def _unknown_code(code: object, where: str) -> StrictHijaxError:
     near = nearest_code(str(code))
     did_you_mean = f"; did you mean {near}?" if near else "."
+    family = [] if near else family_of(str(code))
+    such = f"one of {', '.join(family)}" if family else "codes such as 'SH311'"
     return Finding(
         code="SH120",
         subject=where,
         headline=f"`{where}` names {code!r}, which is no code of strict_hijax"
         f"{did_you_mean}",
         got=repr(code),
-        expected="codes such as 'SH311'; all of them: python -m strict_hijax "
-        "explain --all",
+        expected=f"{such}; all of them: python -m strict_hijax explain --all",
         remedies=(f"{near}   # {CODES[near].title}",) if near else (),
     ).error()
 
@@ -350,6 +351,9 @@ def ignore(*codes: str) -> Generator[None]:
     A rule that JAX does not call again is not checked again: after a first call
     under `ignore`, a jitted function keeps its compiled program, and the check of
     that rule does not run later either. Clear it with `jax.clear_caches()`.
+
+    What is defined in the block and used after it is checked when it is used: around
+    a class statement, `ignore` covers the statement, and no gradient after the block.
 
     Args:
       *codes: codes such as "SH316".

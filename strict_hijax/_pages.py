@@ -44,8 +44,20 @@ def _how_it_shows(row: Code) -> str:
     raised = f"Raised as `{row.error}`."
     if not row.can_be_ignored:
         return f"{raised} It cannot be turned off."
+    places = "".join(f"    {line}\n" for line in _where_ignored(row.name))
     return (
-        f'{raised} To turn it off: `ignore=("{row.name}",)` on the class or function,\n'
-        f'`with strict_hijax.ignore("{row.name}"):` around a block, or '
-        f"STRICT_HIJAX_IGNORE={row.name}\nfor the process."
+        f"{raised} To turn it off:\n\n{places}"
+        f'    with strict_hijax.ignore("{row.name}"): ...   # in a block\n'
+        f"    STRICT_HIJAX_IGNORE={row.name}   # in the environment of the process\n\n"
+        "A block covers what is defined and traced inside of it. Around a class\n"
+        "statement or a decorator alone it does not cover later checks, when JAX\n"
+        "calls the rules."
     )
+
+
+def _where_ignored(code: str) -> list[str]:
+    """The lines that turn a check off, for a class or a function."""
+    of_class = f'class P(StrictHiPrim, ignore=("{code}",)): ...'
+    of_function = f'@checked_custom_vjp(ignore=("{code}",))'
+    family = code.removeprefix("SH")[0]
+    return {"4": [of_function], "5": [of_class, of_function]}.get(family, [of_class])

@@ -37,7 +37,8 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
         the definition. Inherited; `("grad",)` where no class says anything. Use
         `supports=()` for what is not differentiable.
       abstract: whether this is an intermediate base, whose rules may be missing.
-      ignore: codes of checks that are off for this class and its subclasses.
+      ignore: codes of checks that are off for this class and its subclasses, such as
+        ("SH316",) or, of one, "SH316".
 
     Attributes (set in `__init__`, before `super().__init__()`):
       in_avals: a tuple with the type of each input, such as `jax.typeof(x)`; an entry

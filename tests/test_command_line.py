@@ -16,8 +16,22 @@ def test_explain_prints_title_page_and_how_to_turn_the_check_off(capsys):
     printed = capsys.readouterr().out
     assert printed.startswith(f"SH311: {CODES['SH311'].title}\n=====")
     assert pages()["SH311"] in printed
-    assert 'ignore=("SH311",)' in printed
+    assert 'class P(StrictHiPrim, ignore=("SH311",)): ...' in printed
     assert "STRICT_HIJAX_IGNORE=SH311" in printed
+    assert "does not cover later checks" in printed
+
+
+@pytest.mark.parametrize(
+    ("code", "of_class", "of_function"),
+    [("SH102", True, False), ("SH417", False, True), ("SH503", True, True)],
+)
+def test_explain_says_where_ignore_goes(code, of_class, of_function, capsys):
+    main(["explain", code])
+    printed = capsys.readouterr().out
+    line = f'class P(StrictHiPrim, ignore=("{code}",)): ...'
+    assert (line in printed) is of_class
+    line = f'@checked_custom_vjp(ignore=("{code}",))'
+    assert (f"    {line}\n" in printed) is of_function
 
 
 def test_explain_prints_several_codes_in_the_order_given(capsys):
@@ -39,7 +53,14 @@ def test_explain_all_lists_every_code_with_its_title(capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "near"), [("SH3111", "SH311"), ("311", "SH311"), ("sh_417", "SH417")]
+    ("given", "near"),
+    [
+        ("SH3111", "SH311"),
+        ("311", "SH311"),
+        ("sh_417", "SH417"),
+        ("SH361", "SH316"),
+        ("SH4I7", "SH417"),
+    ],
 )
 def test_unknown_code_is_a_usage_error_that_names_the_nearest(given, near, capsys):
     assert main(["explain", given]) == 2
@@ -52,6 +73,24 @@ def test_unknown_code_is_a_usage_error_that_names_the_nearest(given, near, capsy
 def test_unknown_code_that_is_like_no_other_gets_no_guess(capsys):
     assert main(["explain", "pink"]) == 2
     assert "did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["SH999", "SH9", "9", "sh-999x"])
+def test_unknown_code_that_is_near_to_none_gets_its_family(given, capsys):
+    assert main(["explain", given]) == 2
+    error = capsys.readouterr().err
+    assert "did you mean" not in error
+    listed = re.findall(r"^(SH\d+)  (.+)$", error, re.MULTILINE)
+    family = [code for code in CODES if code.startswith("SH9")]
+    assert listed == [(code, CODES[code].title) for code in family]
+
+
+def test_no_command_lists_the_commands(capsys):
+    assert main([]) == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert "usage: python -m strict_hijax" in error
+    assert re.search(r"^ +explain +print the page of a code", error, re.MULTILINE)
 
 
 def test_one_unknown_code_among_several_prints_no_page(capsys):
@@ -67,7 +106,7 @@ def test_explain_wants_codes_or_all_and_not_both(arguments, capsys):
     assert "usage: python -m strict_hijax explain" in error
 
 
-@pytest.mark.parametrize("arguments", [[], ["explane"], ["explain", "--everything"]])
+@pytest.mark.parametrize("arguments", [["explane"], ["explain", "--everything"]])
 def test_other_wrong_use_shows_the_usage(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from jax import ShapeDtypeStruct as S
 
+import strict_hijax
 from strict_hijax import (
     ClosedOverTracerError,
     RuleTypeError,
@@ -839,3 +840,31 @@ def test_an_accumulator_given_an_explicit_zero():
     checked = checked_custom_vjp(double, example_args=(X,))
     checked.defvjp_with_accums(double_fwd, lambda r, ct, acc: acc.accum(None))
     assert (jax.grad(lambda x: checked(x).sum())(X) == 0).all()
+
+
+# --- what to write --------------------------------------------------------------------
+
+
+def test_the_lines_to_write_are_code():
+    def fun(p):
+        return p["w"] * 2
+
+    def bwd(res, ct):
+        return ({"w": ct.astype(jnp.float32)},)
+
+    p = {"w": jnp.ones(3, jnp.bfloat16)}
+    checked = checked_custom_vjp(fun)
+    checked.defvjp(lambda p: (p["w"] * 2, None), bwd)
+    with pytest.raises(StrictHijaxError, match="SH417") as caught:
+        checked(p)
+    cast, ignoring = caught.value.hint.splitlines()
+    scope = {"p_ct": {"w": jnp.ones(3)}, "jnp": jnp, "fun": fun}
+    assert eval(cast, scope).dtype == jnp.bfloat16
+    assert ignoring.startswith('@checked_custom_vjp(ignore=("SH417",))   #')
+    exec(f"{ignoring}\ndef g(p): return fun(p)", scope | vars(strict_hijax))
+
+    checked = checked_custom_vjp(fun)
+    checked.defvjp(lambda p: (p["w"] * 2.0 + jnp.ones(3), None), bwd)
+    with pytest.raises(StrictHijaxError, match="SH412") as caught:
+        checked(p)
+    assert "return out.astype(jnp.bfloat16), res" in caught.value.hint

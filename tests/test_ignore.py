@@ -2,6 +2,7 @@
 
 import threading
 
+import jax
 import pytest
 
 import strict_hijax
@@ -87,7 +88,7 @@ def test_the_other_faults_of_a_class_stay():
 
 @pytest.mark.parametrize(
     ("code", "near"),
-    [("SH1020", "SH102"), ("sh102", "SH102"), ("102", "SH102")],
+    [("SH1020", "SH102"), ("sh102", "SH102"), ("102", "SH102"), ("SH120x", "SH120")],
 )
 def test_an_unknown_code_names_the_nearest(code, near):
     with pytest.raises(UsageError, match=near) as caught:
@@ -96,6 +97,27 @@ def test_an_unknown_code_names_the_nearest(code, near):
     assert caught.value.subject.endswith("Forward, ignore=")
     with pytest.raises(UsageError, match=near), ignore(code):
         pass
+
+
+@pytest.mark.parametrize("code", ["SH999", "SH9"])
+def test_an_unknown_code_that_is_near_to_none_gets_its_family(code):
+    with pytest.raises(UsageError, match="SH120") as caught:
+        forward_only(ignore=code)
+    assert "did you mean" not in str(caught.value)
+    assert "expected: one of SH901, SH902," in str(caught.value)
+
+
+def test_a_block_around_a_class_does_not_cover_later_checks():
+    with ignore("SH302"):
+
+        class Bad(StrictHiPrim, supports=()):
+            __init__ = init((jax.typeof(1.0),))
+
+            def expand(self, x):
+                return x > 0
+
+    with pytest.raises(strict_hijax.RuleTypeError, match="SH302"):
+        jax.jit(Bad())(1.0)
 
 
 def test_an_unknown_code_of_the_process(monkeypatch):

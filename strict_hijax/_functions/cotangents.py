@@ -5,6 +5,7 @@ Exactly `to_ct_aval` of the input is asked; of a Ref, that of what it holds.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -149,19 +150,20 @@ def _how_types_differ(
     if not all(hasattr(a, "shape") and hasattr(a, "dtype") for a in avals):
         return "SH418", (), (f"return a cotangent of type {describe(expected)}",)
     shapes, dtypes = [a.shape for a in avals], [a.dtype for a in avals]
+    ct = re.sub(r"^\w+", r"\g<0>_ct", path)
     if shapes[0] != shapes[1]:
         if len(shapes[1]) > len(shapes[0]):
-            remedy = f"{path}_ct.sum(axis=...)   # over the axes that were broadcast"
+            remedy = f"{ct}.sum(axis=...)   # over the axes that were broadcast"
         else:
-            remedy = f"jnp.broadcast_to({path}_ct, {shapes[0]})   # or the right sum"
+            remedy = f"jnp.broadcast_to({ct}, {shapes[0]})   # or the right sum"
         return "SH416", (), (remedy,)
     if dtypes[0] != dtypes[1]:
         return (
             "SH417",
             _WHY_DTYPE,
             (
-                f"{path}_ct.astype({dtypes[0]})",
-                'ignore=("SH417",)   # where another dtype is meant, at the edge',
+                f"{ct}.astype(jnp.{dtypes[0]})",
+                '@checked_custom_vjp(ignore=("SH417",))   # another dtype is meant',
             ),
         )
     return "SH418", (), ("see the sharding and varying axes of the argument",)

@@ -127,7 +127,7 @@ def _output_finding(
     shapes = [getattr(a, "shape", None) for a in (got_aval, expected_aval)]
     if got_aval is not None and shapes[0] == shapes[1]:
         dtype = getattr(expected_aval, "dtype", None)
-        remedies = (f"return out.astype({dtype}), res", *remedies)
+        remedies = (f"return out.astype(jnp.{dtype}), res", *remedies)
     return rules.finding(
         code,
         role,
