@@ -27,6 +27,7 @@ from ._construction import (
 )
 from ._definition import ClassFacts, definition_findings, facts_of
 from ._errors import Finding, Location, parse_codes, raise_findings
+from ._readiness import Waiting
 from ._rules import RULES, TRANSFORMS
 
 _DEFAULT_SUPPORTS = frozenset({"grad"})
@@ -40,7 +41,7 @@ class StrictMeta(abc.ABCMeta):
     _ignored: frozenset[str]
     _twin_class: type | None
     _shapes_seen: set[tuple[int, bool]]
-    _examples_pending: bool
+    _examples_waiting: Waiting | None
 
     def __new__(
         mcs,
@@ -83,15 +84,19 @@ class StrictMeta(abc.ABCMeta):
             return
         raise_findings(definition_findings(cls._facts), cls._ignored)
         if not cls._facts.abstract and hasattr(cls, "examples"):
-            from ._check import check_examples_at_definition
+            from ._examples import check_at_definition
 
-            cls._examples_pending = not check_examples_at_definition(cls)
+            cls._examples_waiting = check_at_definition(cls)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        prim: Any = super().__call__(*args, **kwargs)
-        if isinstance(prim, cls):  # else its `__new__` gave something of its own
-            type(prim)._check_instance(prim)
-        return prim
+        try:
+            prim: Any = super().__call__(*args, **kwargs)
+            if isinstance(prim, cls):  # else its `__new__` gave something of its own
+                type(prim)._check_instance(prim)
+            return prim
+        except Exception as error:
+            _jax.hide_frames(error)
+            raise
 
     def _check_instance(cls, prim: Any) -> None:
         if not hasattr(prim, "in_tree"):
@@ -100,10 +105,14 @@ class StrictMeta(abc.ABCMeta):
             raise_findings(construction_findings(cls._facts, prim), cls._ignored)
         else:
             cls._check_declaration(prim)
-        if cls._examples_pending:
-            from ._check import check_examples_at_first_use
+        if cls._examples_waiting is not None:
+            cls._check_examples_again()
 
-            check_examples_at_first_use(cls)
+    def _check_examples_again(cls) -> None:
+        """Check examples that needed a name which was not there yet."""
+        from ._examples import check_again
+
+        check_again(cls)
 
     def _check_declaration(cls, prim: Any) -> None:
         """Check what a well-formed instance declares against its class."""
@@ -160,7 +169,7 @@ class _Setup:
         cls._ignored = self.ignored
         cls._twin_class = None
         cls._shapes_seen = set()
-        cls._examples_pending = False
+        cls._examples_waiting = None
         cls._facts = _facts(cls, self.supports, self.abstract, self.location)
 
 

@@ -119,7 +119,13 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
     def __call__(self, *args: Any) -> Any:
         if isinstance(self, Twin):
             return super().__call__(*args)
-        if not call_fits(self, args):
-            cls: Any = type(self)
-            raise_findings(call_findings(cls._facts, self, args), cls._ignored)
-        return _jax.HiPrim.__call__(strict_twin(self), *args)
+        cls: Any = type(self)
+        try:
+            if cls._examples_waiting is not None:
+                cls._check_examples_again()
+            if not call_fits(self, args):
+                raise_findings(call_findings(cls._facts, self, args), cls._ignored)
+            return _jax.HiPrim.__call__(strict_twin(self), *args)
+        except Exception as error:
+            _jax.hide_frames(error)
+            raise

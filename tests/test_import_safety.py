@@ -139,9 +139,9 @@ def test_a_module_that_is_run_again_checks_its_new_class() -> None:
     explicit = RIGHT.replace("yield cls(", "yield Sine(")
     exec(explicit, namespace)
     exec(explicit, namespace)  # `Sine` still names the class of the first run
-    assert namespace["Sine"]._examples_pending
+    assert namespace["Sine"]._examples_waiting is not None
     namespace["Sine"](jax.typeof(X))
-    assert not namespace["Sine"]._examples_pending
+    assert namespace["Sine"]._examples_waiting is None
 
 
 def test_classes_made_by_type_and_in_threads() -> None:

@@ -31,7 +31,7 @@ def missing_expand(facts: ClassFacts) -> Iterator[Finding]:
         jax_says=JAX_SAYS["expand"].format(cls=facts.cls),
         remedies=(
             f"{RULES['expand'].template(facts.inputs)}   # write it",
-            _class_line(facts, "abstract=True") + "   # a base for other classes",
+            class_line(facts, "abstract=True") + "   # a base for other classes",
         ),
     )
 
@@ -75,7 +75,8 @@ def needs_of(transform: str) -> str:
     return ", and ".join(" or ".join(group) for group in groups)
 
 
-def _class_line(facts: ClassFacts, keywords: str) -> str:
+def class_line(facts: ClassFacts, keywords: str) -> str:
+    """The class statement with more keywords."""
     bases = ", ".join(base.__name__ for base in facts.cls.__bases__)
     return f"class {facts.cls.__name__}({bases}, {keywords}): ..."
 
@@ -96,11 +97,11 @@ def _remedies_for(
             how = "write both" if len(lacking) > 1 else "write it"
             yield f"{RULES[name].template(facts.inputs)}   # {how}"
     if transform == "grad":
-        yield _class_line(facts, "supports=()") + "   # not differentiable, and says so"
+        yield class_line(facts, "supports=()") + "   # not differentiable, and says so"
     else:
         others = ", ".join(f'"{name}"' for name in sorted(facts.supports - {transform}))
         kept = f"({others}{',' if others and ',' not in others else ''})"
-        yield _class_line(facts, f"supports={kept}") + "   # promise less"
+        yield class_line(facts, f"supports={kept}") + "   # promise less"
 
 
 def _given_by_whole_pair(facts: ClassFacts, lacking: list[tuple[str, ...]]) -> bool:
