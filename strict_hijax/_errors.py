@@ -2,7 +2,7 @@
 
 Checks return `Finding`s; the outermost layer hands them to `raise_findings`, which
 drops those that are ignored and raises the rest. This module imports nothing of
-ours but the table of codes.
+ours but the table of codes, and what an exception of the user's says.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from jax.errors import UnexpectedTracerError
 
 from ._codes import CODES, family_of, nearest_code
+from ._raised import has_text, raised_at, shortened
 
 IGNORE_VARIABLE = "STRICT_HIJAX_IGNORE"
 
@@ -32,14 +32,7 @@ class Location:
     text: str = ""
 
     def __str__(self) -> str:
-        return f"{_shorten(self.filename)}:{self.line}"
-
-
-def _shorten(filename: str) -> str:
-    """The path as the user would type it: relative to here, where it is below here."""
-    with contextlib.suppress(ValueError, OSError):
-        return str(Path(filename).relative_to(Path.cwd()))
-    return filename
+        return f"{shortened(self.filename)}:{self.line}"
 
 
 def location_of(function: object, text: str = "") -> Location | None:
@@ -282,7 +275,13 @@ def error_for(findings: Sequence[Finding]) -> StrictHijaxError:
 
 
 def untraceable_error(finding: Finding, cause: Exception) -> StrictHijaxError:
-    """The exception for a rule that raised `cause`, which it is also an instance of."""
+    """The exception for a rule that raised `cause`, which it is also an instance of.
+
+    A cause without a text is told by its place.
+    """
+    place = None if has_text(cause) else raised_at(cause)
+    if place is not None and not any(place in fact for fact in finding.facts):
+        finding = dataclasses.replace(finding, facts=(*finding.facts, place))
     bases: tuple[type, ...] = (UntraceableRuleError, type(cause))
     if isinstance(cause, StrictHijaxError):
         bases = (UntraceableRuleError,)

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from jax import tree_util
 
 from strict_hijax import _jax
-from strict_hijax._errors import Finding, Location
+from strict_hijax._errors import Finding
+from strict_hijax._raised import in_short, raised_at
 from strict_hijax._types import describe_value, type_of
 
 from .annotations import Uncovered, missing_axes, spec_of
@@ -180,18 +181,18 @@ def _no_sizes(rules: FunctionRules, name: str, sizes: Any) -> Finding:
 
 
 def unfit_types(
-    rules: FunctionRules, source: Source, got: str, raised: str, place: Location | None
+    rules: FunctionRules, source: Source, got: str, error: Exception
 ) -> Finding:
     """The function itself raises when it is called with the types that were given."""
-    where = () if place is None else (f"raised at {place} {place.text}",)
+    place = raised_at(error)
     return rules.finding(
         "SH426" if source == "dims" else "SH425",
         "primal",
-        f"cannot be called with {_WHAT[source]}: {raised}",
+        f"cannot be called with {_WHAT[source]}: {in_short(error)}",
         path=_PATH[source],
         expected="arguments that the function takes",
         got=got,
-        facts=where,
+        facts=() if place is None else (place,),
         remedies=(_call_with(rules, source),),
     )
 

@@ -14,8 +14,8 @@ from types import TracebackType
 
 import jax
 
-from strict_hijax import _jax
-from strict_hijax._errors import Finding, Location, StrictHijaxError
+from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._raised import has_text, in_short, raised_at
 from strict_hijax._report import describe_all
 
 from .advice import order_advice
@@ -80,33 +80,22 @@ def _raised_by_statement(error: Exception) -> bool:
     return False
 
 
-def users_line(error: Exception) -> Location | None:
-    """The innermost place of the user's own code in a traceback."""
-    places = [
-        Location(code.co_filename, traceback.tb_lineno, f"in {code.co_name}")
-        for traceback in _tracebacks(error)
-        if _jax.is_users_file((code := traceback.tb_frame.f_code).co_filename)
-    ]
-    return places[-1] if places else None
-
-
 def first_line(error: Exception) -> str:
     """Class and first line of an exception; of one of ours, its code."""
     if isinstance(error, StrictHijaxError):
         return f"{error.code}: {error.finding.headline}"
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200] if lines else ''}".rstrip(": ")
+    return in_short(error)
 
 
 def untraceable_finding(
     rules: FunctionRules, role: str, inputs: Inputs, error: Exception
 ) -> Finding:
     """The finding about a rule that raised when it was traced."""
-    place = users_line(error)
-    raised = first_line(error)
-    facts = [raised]
-    if place is not None:
-        facts.append(f"raised at {place} {place.text}")
+    kind = error.code if isinstance(error, StrictHijaxError) else type(error).__name__
+    place = raised_at(error)
+    raised = first_line(error) if has_text(error) else kind
+    facts = [raised] if has_text(error) or place is None else []
+    facts += [] if place is None else [place]
     facts.append(f"traced for: {', '.join(describe_all(inputs.avals))}")
     remedies = [
         f"mend `{rules.rule_name(role)}`; the exception above this one has the line",
@@ -124,8 +113,7 @@ def untraceable_finding(
     return rules.finding(
         "SH424",
         role,
-        f"raises {raised.partition(':')[0]} when it is traced, as it is in a gradient "
-        "under jit.",
+        f"raises {kind} when it is traced, as it is in a gradient under jit.",
         expected="a rule that can be traced for the types of the call",
         got=raised,
         facts=tuple(facts),

@@ -30,12 +30,10 @@ from .declared_types import Source, unfit_types
 from .eager import Depth, Examination, examine
 from .exceptions import (
     backend_findings,
-    first_line,
     forget_frames,
     is_fault,
     is_put_off,
     untraceable_finding,
-    users_line,
 )
 from .forward_results import OutputTypes
 from .progress import any_in_progress, in_progress, known_call
@@ -192,8 +190,7 @@ class Checker:
             return None
         elif role == "primal":
             got = ", ".join(describe_all(inputs.avals))
-            raised, place = first_line(error), users_line(error)
-            return unfit_types(self.rules, source, got, raised, place)
+            return unfit_types(self.rules, source, got, error)
         return untraceable_finding(self.rules, role, inputs, error)
 
 
