@@ -1,0 +1,449 @@
+"""What is certainly not linear in its tangents, and what must never be called so."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+
+from strict_hijax._linearity import dependent_equations, nonlinear_equation
+
+X = jax.ShapeDtypeStruct((4,), jnp.float32)
+
+
+def equation_of(tangent: Callable[..., Any], *specs: Any, tangents: int = 1) -> Any:
+    """The equation that is found for a function of primals, then tangents."""
+    specs = specs or (X, X)
+    jaxpr = jax.make_jaxpr(tangent)(*specs)
+    linear = [i >= len(specs) - tangents for i in range(len(specs))]
+    return nonlinear_equation(jaxpr, linear)
+
+
+def by_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, t: jax.jvp(function, (x,), (t,))[1]
+
+
+def conjugate_gradients(x, t):
+    """Solves (1 + x x') y = t, by steps that are not linear in t."""
+    a = jnp.eye(4) + jnp.outer(x, x)
+    y, r = jnp.zeros(4), t
+    p = r
+    for _ in range(4):
+        step = (r @ r) / (p @ a @ p)
+        y, new = y + step * p, r - step * (a @ p)
+        p, r = new + (new @ new) / (r @ r) * p, new
+    return y
+
+
+def conjugate_gradients_in_a_loop(x, t):
+    a = jnp.eye(4) + jnp.outer(x, x)
+
+    def step(state):
+        y, r, p = state
+        size = (r @ r) / (p @ a @ p)
+        new = r - size * (a @ p)
+        return y + size * p, new, new + (new @ new) / (r @ r) * p
+
+    return lax.while_loop(lambda s: s[1] @ s[1] > 1e-9, step, (jnp.zeros(4), t, t))[0]
+
+
+def scattered(x, t):
+    return jnp.zeros(6).at[1:3].set(t[:2]).at[jnp.arange(2)].add(t[2:])
+
+
+def filled(x, t):
+    """A buffer that starts as something else, and is written all over."""
+    return jnp.ones(4).at[:2].set(t[:2]).at[2:].set(t[2:])
+
+
+def summed_in_a_scan(x, t):
+    def step(carry, row):
+        x_i, t_i = row
+        return (carry[0] * x_i, carry[1] * x_i + carry[0] * t_i), carry[1]
+
+    carry, tangents = lax.scan(step, (jnp.float32(1), jnp.float32(0)), (x, t))
+    return carry[1], tangents
+
+
+def in_a_while_loop(x, t):
+    def step(state):
+        i, y, dy = state
+        return i + 1, jnp.sin(y), jnp.cos(y) * dy
+
+    return lax.while_loop(lambda s: s[0] < 3, step, (0, x, t))[2]
+
+
+@jax.custom_vjp
+def scaled_gradient(t):
+    return t * 2.0
+
+
+scaled_gradient.defvjp(lambda t: (t * 2.0, None), lambda _, g: (g,))
+
+
+@jax.custom_jvp
+def with_own_rule(t):
+    return 3.0 * t
+
+
+with_own_rule.defjvps(lambda t, ans, x: 3.0 * t)
+
+LINEAR: dict[str, Callable[..., Any]] = {
+    "the tangent itself": lambda x, t: t,
+    "times a primal": lambda x, t: x * t,
+    "negative": lambda x, t: -t,
+    "sum and difference": lambda x, t: x * t - 2 * t + t,
+    "a quotient": lambda x, t: x * t / (1 + x),
+    "plus zero": lambda x, t: t + 0.0,
+    "plus an array of zeros": lambda x, t: t + jnp.zeros_like(x),
+    "plus zero times a primal": lambda x, t: t + 0 * x,
+    "plus zero times a function": lambda x, t: t + 0.0 * jnp.exp(x) * 3,
+    "plus a primal minus itself": lambda x, t: t + (x - x),
+    "plus it minus itself stopped": lambda x, t: t + (x - lax.stop_gradient(x)),
+    "plus NumPy zeros": lambda x, t: t + np.zeros(4, np.float32),
+    "nothing": lambda x, t: jnp.zeros_like(t),
+    "zero times the tangent": lambda x, t: 0 * t,
+    "where, with zero": lambda x, t: jnp.where(x > 0, t, 0.0),
+    "where, with zeros": lambda x, t: jnp.where(x > 0, 2 * t, jnp.zeros_like(t)),
+    "where, with nan": lambda x, t: jnp.where(x > 0, t, jnp.nan),
+    "where, with infinity": lambda x, t: jnp.where(x == 0, jnp.inf, t / x),
+    "where twice": lambda x, t: jnp.where(
+        x > 0, jnp.where(x > 0, t, 1.0) / jnp.where(x > 0, x, 1.0), 0.0
+    ),
+    "a mask that is multiplied": lambda x, t: (x > 0) * jnp.where(x > 0, t, 1.0),
+    "where the tangent is nan": lambda x, t: jnp.where(jnp.isnan(t), 0.0, t),
+    "nan_to_num": lambda x, t: jnp.nan_to_num(t * jnp.inf),
+    "where the tangent is zero": lambda x, t: jnp.where(t == 0, 0.0, t / x),
+    "clipped to all that is finite": lambda x, t: jnp.clip(
+        t, jnp.finfo(jnp.float32).min, jnp.finfo(jnp.float32).max
+    ),
+    "clipped to infinity": lambda x, t: jnp.clip(t, -jnp.inf, jnp.inf),
+    "times infinity": lambda x, t: t * jnp.inf,
+    "stop_gradient": lambda x, t: lax.stop_gradient(t) * x,
+    "to the power of one": lambda x, t: t**1,
+    "to the float power of one": lambda x, t: t**1.0,
+    "a power of a primal": lambda x, t: x**3 * t,
+    "dot": lambda x, t: jnp.dot(x, t),
+    "outer": lambda x, t: jnp.outer(x, t) + jnp.outer(t, x),
+    "einsum": lambda x, t: jnp.einsum("i,j,j->i", x, x, t),
+    "matrix product": lambda x, t: jnp.outer(x, x) @ t,
+    "convolution": lambda x, t: jnp.convolve(x, t),
+    "sum": lambda x, t: t.sum(),
+    "mean": lambda x, t: x * (t - t.mean()),
+    "cumsum": lambda x, t: jnp.cumsum(t * x),
+    "diff": lambda x, t: jnp.diff(t),
+    "reshape and transpose": lambda x, t: t.reshape(2, 2).T.ravel()[::-1],
+    "roll, pad, tile": lambda x, t: jnp.tile(jnp.pad(jnp.roll(t, 1), 2), 2),
+    "concatenate": lambda x, t: jnp.concatenate([t, jnp.zeros(2), x * t]),
+    "stack and unpack": lambda x, t: jnp.stack([x, t])[1],
+    "a slice of both": lambda x, t: jnp.concatenate([x, t])[4:],
+    "index": lambda x, t: t[2] * x,
+    "gather": lambda x, t: t[jnp.argsort(x)],
+    "take_along_axis": lambda x, t: jnp.take_along_axis(t, jnp.argsort(x), 0),
+    "sorted by primals": lambda x, t: lax.sort((x, t), num_keys=1)[1],
+    "dynamic slices": lambda x, t: lax.dynamic_slice(t, (jnp.argmax(x),), (2,)),
+    "scattered": scattered,
+    "a buffer that is filled": filled,
+    "other dtypes": lambda x, t: t.astype(jnp.bfloat16).astype(jnp.float32),
+    "complex": lambda x, t: lax.complex(t, x * t),
+    "real and imaginary part": lambda x, t: (jnp.exp(1j * x) * t).real,
+    "conjugate": lambda x, t: jnp.conj(lax.complex(t, t)) * lax.complex(x, x),
+    "fft": lambda x, t: jnp.fft.ifft(jnp.fft.fft(t) * jnp.fft.fft(x)),
+    "reduce_precision": lambda x, t: lax.reduce_precision(t, 8, 7),
+    "optimization_barrier": lambda x, t: lax.optimization_barrier((x, t))[1],
+    "a branch": lambda x, t: lax.cond(x[0] > 0, lambda t: t, lambda t: 2 * t, t),
+    "a branch of zeros": lambda x, t: lax.cond(
+        x[0] > 0, lambda t: t, lambda t: jnp.zeros_like(t), t
+    ),
+    "scan": summed_in_a_scan,
+    "fori_loop": lambda x, t: lax.fori_loop(0, 3, lambda i, c: c * x + t, t),
+    "while_loop": in_a_while_loop,
+    "while_loop on tangents": conjugate_gradients_in_a_loop,
+    "conjugate gradients": conjugate_gradients,
+    "cg": lambda x, t: jax.scipy.sparse.linalg.cg(jnp.eye(4) + jnp.outer(x, x), t)[0],
+    "solve": lambda x, t: jnp.linalg.solve(jnp.eye(4) + jnp.outer(x, x), t),
+    "triangular solve": lambda x, t: jax.scipy.linalg.solve_triangular(
+        jnp.eye(4) + jnp.outer(x, x), t
+    ),
+    "jit": lambda x, t: jax.jit(lambda a, b: a * b)(x, t),
+    "checkpoint": lambda x, t: jax.checkpoint(lambda a, b: a * b)(x, t),
+    "vmap": lambda x, t: jax.vmap(lambda a, b: jnp.sin(a) * b)(x, t),
+    "custom_vjp": lambda x, t: scaled_gradient(t) * x,
+    "custom_jvp": lambda x, t: with_own_rule(t) * x,
+    "linearize": lambda x, t: jax.linearize(jnp.sin, x)[1](t),
+    "a central difference": lambda x, t: (jnp.exp(x + t) - jnp.exp(x - t)) / 2,
+    "a difference": lambda x, t: jnp.exp(x + t) - jnp.exp(x),
+    "a linear function, twice": lambda x, t: jnp.cumsum(x + t) - jnp.cumsum(x),
+    "|t| sign(t)": lambda x, t: jnp.abs(t) * jnp.sign(t),
+    "relu(t) - relu(-t)": lambda x, t: jnp.maximum(t, 0) - jnp.maximum(-t, 0),
+    "normalised and scaled back": lambda x, t: (
+        (x * (t / jnp.abs(t).max())) * jnp.abs(t).max()
+    ),
+    "the greatest of one": lambda x, t: jnp.max(t.reshape(4, 1), axis=1),
+    "a callback": lambda x, t: jax.pure_callback(lambda t: t, X, t),
+    "a random direction": lambda x, t: t * jax.random.normal(jax.random.key(0), (4,)),
+    "dropout": lambda x, t: jnp.where(
+        jax.random.bernoulli(jax.random.key(0), 0.5, (4,)), t / 0.5, 0.0
+    ),
+}
+
+DIFFERENTIATED = {
+    "relu": jax.nn.relu,
+    "gelu": jax.nn.gelu,
+    "silu": jax.nn.silu,
+    "softmax": jax.nn.softmax,
+    "log_softmax": jax.nn.log_softmax,
+    "logsumexp": jax.nn.logsumexp,
+    "softplus": jax.nn.softplus,
+    "standardize": jax.nn.standardize,
+    "max": jnp.max,
+    "sort": jnp.sort,
+    "prod": jnp.prod,
+    "cumprod": jnp.cumprod,
+    "cummax": lax.cummax,
+    "median": jnp.median,
+    "norm": jnp.linalg.norm,
+    "abs": jnp.abs,
+    "sinc": jnp.sinc,
+    "arctan2": lambda x: jnp.arctan2(x, 2.0),
+    "logaddexp": lambda x: jnp.logaddexp(x, 1.0),
+    "power": lambda x: jnp.power(x, 2.5),
+    "gammaln": jax.scipy.special.gammaln,
+    "digamma": jax.scipy.special.digamma,
+    "xlogy": lambda x: jax.scipy.special.xlogy(x, x),
+    "erfinv": jax.scipy.special.erfinv,
+    "ndtri": jax.scipy.special.ndtri,
+    "i0": jax.scipy.special.i0,
+    "cholesky": lambda x: jnp.linalg.cholesky(jnp.eye(4) + jnp.outer(x, x)),
+    "inv": lambda x: jnp.linalg.inv(jnp.eye(4) + jnp.outer(x, x)),
+    "solve": lambda x: jnp.linalg.solve(jnp.eye(4) + jnp.outer(x, x), x),
+    "det": lambda x: jnp.linalg.det(jnp.eye(4) + jnp.outer(x, x)),
+    "slogdet": lambda x: jnp.linalg.slogdet(jnp.eye(4) + jnp.outer(x, x))[1],
+    "eigh": lambda x: jnp.linalg.eigh(jnp.diag(x) + jnp.outer(x, x)),
+    "svd": lambda x: jnp.linalg.svd(jnp.diag(x) + jnp.outer(x, x)),
+    "qr": lambda x: jnp.linalg.qr(jnp.diag(x) + jnp.outer(x, x)),
+    "expm": lambda x: jax.scipy.linalg.expm(jnp.outer(x, x)),
+    "scan": lambda x: lax.scan(lambda c, a: (c * a + jnp.sin(c), c), 1.0, x),
+    "fori_loop": lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x),
+    "associative_scan": lambda x: lax.associative_scan(jnp.multiply, x),
+    "custom_root": lambda x: lax.custom_root(
+        lambda y: y**3 - x, x, lambda f, y: y, lambda g, y: y / g(jnp.ones_like(y))
+    ),
+    "segment_sum": lambda x: jax.ops.segment_sum(x * x, jnp.array([0, 1, 1, 0]), 2),
+    "interp": lambda x: jnp.interp(x, jnp.arange(5.0), jnp.arange(5.0) ** 2),
+    "where": lambda x: jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0),
+    "at.max": lambda x: jnp.ones(4).at[1].max(x[0]),
+    "at.multiply": lambda x: x.at[jnp.array([1, 2])].multiply(
+        x[:2], unique_indices=True
+    ),
+    "second order": jax.grad(lambda x: jnp.sin(x).prod()),
+    "a gradient": jax.grad(lambda x: jax.nn.logsumexp(x) ** 2),
+    "avg_pool": lambda x: lax.reduce_window(x, 0.0, lax.add, (2,), (1,), "VALID"),
+    "max_pool": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID"),
+}
+
+
+@pytest.mark.parametrize("rule", LINEAR.values(), ids=LINEAR)
+def test_a_linear_rule_is_accepted(rule):
+    assert equation_of(rule) is None
+
+
+@pytest.mark.parametrize("function", DIFFERENTIATED.values(), ids=DIFFERENTIATED)
+def test_what_jax_derives_is_accepted(function):
+    assert equation_of(by_jvp(function)) is None
+
+
+NONLINEAR: dict[str, tuple[Callable[..., Any], str]] = {
+    "square": (lambda x, t: t * t, "mul"),
+    "a power": (lambda x, t: t**2, "integer_pow"),
+    "jnp.square": (lambda x, t: x * jnp.square(t), "square"),
+    "a float power": (lambda x, t: t**1.5, "pow"),
+    "sin": (lambda x, t: jnp.sin(t), "sin"),
+    "exp": (lambda x, t: x * jnp.exp(t), "exp"),
+    "abs": (lambda x, t: jnp.abs(t), "abs"),
+    "sign": (lambda x, t: x * jnp.sign(t), "sign"),
+    "sqrt": (lambda x, t: jnp.sqrt(t), "sqrt"),
+    "max with zero": (lambda x, t: jnp.maximum(t, 0), "max"),
+    "relu": (lambda x, t: jax.nn.relu(t), "max"),
+    "min with a primal": (lambda x, t: jnp.minimum(t, x), "min"),
+    "clip": (lambda x, t: jnp.clip(t, -1.0, 1.0) * x, "max"),
+    "where the tangent is positive": (lambda x, t: jnp.where(t > 0, t, 0.1 * t), "_"),
+    "over the tangent": (lambda x, t: x / t, "div"),
+    "over itself": (lambda x, t: t / t, "div"),
+    "the greatest": (lambda x, t: t.max(), "reduce_max"),
+    "sorted": (lambda x, t: jnp.sort(t), "sort"),
+    "product": (lambda x, t: jnp.prod(t), "reduce_prod"),
+    "dot of itself": (lambda x, t: t @ t, "dot_general"),
+    "outer of itself": (lambda x, t: jnp.outer(t, t), "mul"),
+    "round": (lambda x, t: jnp.round(t), "round"),
+    "to integers": (lambda x, t: t.astype(int).astype(float), "convert_element_type"),
+    "nonlinear plus linear": (lambda x, t: t + t * t, "mul"),
+    "nonlinear plus constant": (lambda x, t: t * t + x, "mul"),
+    "nonlinear in a jit": (lambda x, t: jax.jit(jnp.sin)(t) * x, "sin"),
+    "nonlinear in a checkpoint": (lambda x, t: jax.checkpoint(jnp.sin)(t), "sin"),
+    "nonlinear in a branch": (
+        lambda x, t: lax.cond(x[0] > 0, lambda t: t * t, lambda t: t, t),
+        "mul",
+    ),
+    "nonlinear where masked": (lambda x, t: jnp.where(x > 0, t * t, t), "mul"),
+    "a decomposition": (
+        lambda x, t: jnp.linalg.cholesky(jnp.outer(t, x)),
+        "cholesky",
+    ),
+    "nonlinear in a vmap": (lambda x, t: jax.vmap(lambda a: jnp.tanh(a))(t), "tanh"),
+}
+
+
+@pytest.mark.parametrize(("rule", "primitive"), NONLINEAR.values(), ids=NONLINEAR)
+def test_a_nonlinear_rule_is_found(rule, primitive):
+    found = equation_of(rule)
+    assert found is not None
+    assert not found.is_affine
+    assert primitive in found.primitive
+    assert found.location is not None
+    assert found.location.filename == __file__
+
+
+AFFINE: dict[str, Callable[..., Any]] = {
+    "plus one": lambda x, t: t + 1,
+    "minus a small number": lambda x, t: x * t - 1e-6,
+    "plus a primal": lambda x, t: t + x,
+    "plus a function of primals": lambda x, t: jnp.cos(x) * t + jnp.sin(x),
+    "one plus, scaled": lambda x, t: (t + 1) * jnp.cos(x),
+    "one plus, summed": lambda x, t: (t + 1).sum(),
+    "one plus, reshaped": lambda x, t: -(t + 1).reshape(2, 2).T,
+    "one plus, in a jit": lambda x, t: jax.jit(lambda a: a + 1)(t),
+    "one plus, in a scan": lambda x, t: lax.scan(lambda c, a: (c, a + 1), 0.0, t)[1],
+    "where, with one": lambda x, t: jnp.where(x > 0, t, 1.0),
+    "where, with a primal": lambda x, t: jnp.where(x > 0, t, x),
+    "beside a primal": lambda x, t: jnp.concatenate([t, x]),
+    "padded with ones": lambda x, t: jnp.pad(t, 1, constant_values=1.0),
+    "plus an array": lambda x, t: t + np.arange(4, dtype=np.float32),
+    "a primal": lambda x, t: x,
+    "a function of primals": lambda x, t: jnp.cos(x),
+    "ones": lambda x, t: jnp.ones_like(t),
+}
+
+
+@pytest.mark.parametrize("rule", AFFINE.values(), ids=AFFINE)
+def test_an_affine_rule_is_found(rule):
+    found = equation_of(rule)
+    assert found is not None
+    assert found.is_affine
+
+
+def test_the_product_of_two_tangents_is_not_linear():
+    found = equation_of(lambda x, t, u: t * u, X, X, X, tangents=2)
+    assert found is not None
+    assert (found.primitive, found.output) == ("mul", 0)
+    assert equation_of(lambda x, t, u: t * u, X, X, X, tangents=1) is None
+
+
+def test_the_output_at_fault_is_named_by_its_position():
+    found = equation_of(lambda x, t: (t, x * t, jnp.exp(t)))
+    assert found is not None
+    assert (found.primitive, found.output) == ("exp", 2)
+
+
+def test_outputs_that_depend_on_an_input_are_found():
+    jaxpr = jax.make_jaxpr(lambda x, t: (x, x + 0 * t, x + t, jnp.sin(t)))(X, X)
+    found = dependent_equations(jaxpr, [False, True])
+    assert [equation.output for equation in found] == [2, 3]
+
+
+def test_an_array_that_is_changed_in_place_is_unknown():
+    def rule(x, t):
+        ref = jax.new_ref(jnp.ones(4))
+        ref[...] = t
+        return ref[...]
+
+    assert equation_of(rule) is None
+
+
+def test_empty_arrays_and_integers_are_zero():
+    empty = jax.ShapeDtypeStruct((0,), jnp.float32)
+    assert equation_of(lambda x, t: t + 1, empty, empty) is None
+
+
+def test_a_large_constant_is_not_read():
+    large = np.ones(100_000, np.float32)
+    spec = jax.ShapeDtypeStruct(large.shape, large.dtype)
+    assert equation_of(lambda x, t: t + large, spec, spec) is None
+
+
+@pytest.mark.parametrize("flag", ["jax_custom_jvp3", "jax_custom_vjp3"])
+def test_functions_with_rules_are_looked_into_whatever_runs_them(flag):
+    before = getattr(jax.config, flag)
+    jax.config.update(flag, True)
+    try:
+        assert equation_of(lambda x, t: scaled_gradient(t) * x) is None
+        assert equation_of(lambda x, t: jax.nn.relu(t)) is not None
+    finally:
+        jax.config.update(flag, before)
+
+
+# --- what is said is so ---------------------------------------------------------------
+
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "-2": lambda a: -2.0 * a,
+    "abs": jnp.abs,
+    "sin": jnp.sin,
+    "square": jnp.square,
+    "cumsum": jnp.cumsum,
+    "flip": jnp.flip,
+    "relu": lambda a: jnp.maximum(a, 0.0),
+    "clip": lambda a: jnp.clip(a, -1.0, 2.0),
+    "half": lambda a: jnp.concatenate([a[:2], a[:2]]),
+    "zeroed": lambda a: a.at[:2].set(0.0),
+    "0 *": lambda a: 0.0 * a,
+    "where x": lambda a: jnp.where(jnp.arange(4) > 1, a, 0.0),
+    "mean": lambda a: a - a.mean(),
+    "sort": jnp.sort,
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": jnp.add,
+    "-": jnp.subtract,
+    "*": jnp.multiply,
+    "where": lambda a, b: jnp.where(jnp.arange(4) > 1, a, b),
+    "beside": lambda a, b: jnp.concatenate([a[:2], b[2:]]),
+    "outer": lambda a, b: jnp.outer(a, b) @ jnp.array([1.0, -1.0, 2.0, 0.5]),
+}
+LEAVES = st.sampled_from(["x", "t", "1", "0"])
+EXPRESSIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(sorted(UNARY)), inner),
+        st.tuples(st.sampled_from(sorted(BINARY)), inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+def evaluated(expression: Any, x: jax.Array, t: jax.Array) -> jax.Array:
+    if isinstance(expression, str):
+        return {"x": x, "t": t, "1": jnp.ones(4), "0": jnp.zeros(4)}[expression]
+    name, *operands = expression
+    values = [evaluated(operand, x, t) for operand in operands]
+    return (UNARY if len(values) == 1 else BINARY)[name](*values)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(EXPRESSIONS)
+def test_what_is_called_not_linear_is_not(expression):
+    def rule(x, t):
+        return evaluated(expression, x, t)
+
+    if equation_of(rule) is None:
+        return
+    draw = np.random.default_rng(0).normal
+    for _ in range(20):  # primals and tangents, of which some show it
+        x, t, u = (jnp.asarray(draw(size=4), jnp.float32) for _ in range(3))
+        apart, together = rule(x, t) + rule(x, u), rule(x, t + u)
+        if not np.allclose(apart, together, rtol=1e-3, atol=1e-3):
+            return
+    pytest.fail(f"{expression} is linear")
