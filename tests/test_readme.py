@@ -33,10 +33,13 @@ def test_code_of_the_readme_does_what_it_says():
 def test_printed_values_are_those_in_the_comments(capsys):
     namespace = {"__name__": "readme"}
     for code, source in BLOCKS:
-        if code:
+        program = compile(source, "README.md", "exec")
+        if code:  # later blocks use what it imports
+            with pytest.raises(StrictHijaxError):
+                exec(program, namespace)
             continue
         capsys.readouterr()
-        exec(compile(source, "README.md", "exec"), namespace)
+        exec(program, namespace)
         printed = capsys.readouterr().out.splitlines()
         expected = re.findall(
             r"^print\(.*\)  # (.+?)(?:, and.*)?$", source, re.MULTILINE
