@@ -138,12 +138,14 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
 
     else:
 
+        @_jax.user_boundary
         def __new__(cls, fun=None, *args, **kwargs):
             if fun is None and kwargs:
                 _refuse_unknown(kwargs)
                 return functools.partial(cls, **kwargs)
             return object.__new__(cls)
 
+        @_jax.user_boundary
         def __init__(self, fun=None, nondiff_argnums=(), nondiff_argnames=(), **kwargs):
             _refuse_unknown(kwargs)
             existing = attributes_of(fun)
@@ -162,6 +164,7 @@ class checked_custom_vjp[ReturnValue](jax.custom_vjp[ReturnValue]):
                 if _all_rules(self):
                     self._defined()
 
+        @_jax.user_boundary
         def __call__(self, *args, **kwargs):
             if self._handed is None:
                 self._hand_over()

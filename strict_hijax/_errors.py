@@ -2,7 +2,8 @@
 
 Checks return `Finding`s; the outermost layer hands them to `raise_findings`, which
 drops those that are ignored and raises the rest. This module imports nothing of
-ours but the table of codes, and what an exception of the user's says.
+ours but the table of codes, what an exception of the user's says, and what keeps our
+frames out of tracebacks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from jax.errors import UnexpectedTracerError
 
+from . import _jax
 from ._codes import CODES, family_of, nearest_code
 from ._raised import has_text, raised_at, shortened
 
@@ -343,8 +345,8 @@ def codes_of_environment() -> frozenset[str]:
     )
 
 
-@contextlib.contextmanager
-def ignore(*codes: str) -> Generator[None]:
+@_jax.user_boundary
+def ignore(*codes: str) -> contextlib.AbstractContextManager[None]:
     """Turn checks off by code within a block, in this thread or task.
 
     A rule that JAX does not call again is not checked again: after a first call
@@ -365,9 +367,12 @@ def ignore(*codes: str) -> Generator[None]:
       >>> with strict_hijax.ignore("SH316"):
       ...     pass
     """
-    token = _ignored_in_block.set(
-        _ignored_in_block.get() | parse_codes(codes, "strict_hijax.ignore")
-    )
+    return _ignoring(parse_codes(codes, "strict_hijax.ignore"))
+
+
+@contextlib.contextmanager
+def _ignoring(codes: frozenset[str]) -> Generator[None]:
+    token = _ignored_in_block.set(_ignored_in_block.get() | codes)
     try:
         yield
     finally:

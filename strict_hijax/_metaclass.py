@@ -31,7 +31,8 @@ from ._readiness import Waiting
 from ._rules import RULES, TRANSFORMS
 
 _DEFAULT_SUPPORTS = frozenset({"grad"})
-_NO_USERS_CODE = (__name__.partition(".")[0], "abc", "types", "dataclasses", "typing")
+_OURS = __name__.partition(".")[0]
+_NO_USERS_CODE = (_OURS, "jax", "abc", "types", "dataclasses", "typing")
 
 
 class StrictMeta(abc.ABCMeta):
@@ -43,6 +44,7 @@ class StrictMeta(abc.ABCMeta):
     _shapes_seen: set[tuple[int, bool]]
     _examples_waiting: Waiting | None
 
+    @_jax.user_boundary
     def __new__(
         mcs,
         name: str,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ._definition import ClassFacts, facts_of
 from ._definition.presence import needs_of
 from ._errors import Finding
-from ._jax import HiPrim
+from ._jax import HiPrim, user_boundary
 from ._rules import TRANSFORMS, derived_half
 from ._types import describe_value
 
 
+@user_boundary
 def transforms(cls: object) -> dict[str, str]:
     """Says for every transform whether a primitive provides, derives or misses it.
 
