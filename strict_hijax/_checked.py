@@ -168,14 +168,12 @@ def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
         watched = tree_util.tree_map(watches.stand_in, accums)
         equations = _jax.equations_so_far()
         result = getattr(original, name)(*leading, *watched)
-        raise_findings(
-            [
-                *logs_findings(facts, name, result),
-                *accumulator_findings(facts, original, name, watches, leading[-1]),
-                *effects_since(facts, original, name, equations),
-            ],
-            ignored,
-        )
+        returned = logs_findings(facts, name, result)
+        given = accumulator_findings(facts, original, name, watches, leading[-1])
+        if any(finding.code == "SH309" for finding in returned):  # what else to expect
+            given = [finding for finding in given if finding.code != "SH311"]
+        effects = effects_since(facts, original, name, equations)
+        raise_findings([*returned, *given, *effects], ignored)
         return result
 
     return vjp_bwd

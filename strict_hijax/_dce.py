@@ -69,7 +69,7 @@ def _removed(facts: ClassFacts, prim: Any, used: Sequence[bool]) -> Iterator[Fin
         yield _finding(
             facts,
             "SH341",
-            "removes the equation although an output is used.",
+            f"removes the equation although an output is used, at `used_outs{path}`.",
             path=f"used_outs{path}",
             expected="a primitive that produces the outputs that are used",
             got="None",
@@ -120,7 +120,7 @@ def _unproduced(
             yield _finding(
                 facts,
                 "SH341",
-                f"does not produce an output that is used, at `out{path}`.",
+                f"does not produce an output that is used, at `produced_outs{path}`.",
                 path=f"produced_outs{path}",
                 expected="True for each output that is used",
                 got="False",

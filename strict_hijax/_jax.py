@@ -57,6 +57,7 @@ try:
     from jax._src.core import typematch as typematch
     from jax._src.core import typeof as typeof
     from jax._src.custom_derivatives import CustomVJPPrimal as CustomVJPPrimal
+    from jax._src.custom_derivatives import custom_jvp as _CustomJVP
     from jax._src.custom_derivatives import custom_vjp as _CustomVJP
     from jax._src.debugging import DebugEffect as DebugEffect
     from jax._src.effects import Effect as Effect
@@ -65,6 +66,7 @@ try:
     )
     from jax._src.effects import remat_allowed_effects as remat_allowed_effects
     from jax._src.hijax import HiPrim as HiPrim
+    from jax._src.hijax import custom_jvp3 as _custom_jvp3
     from jax._src.hijax import custom_vjp3 as _custom_vjp3
     from jax._src.hijax import jvp_from_lin as jvp_from_lin
     from jax._src.hijax import linearize_from_jvp as linearize_from_jvp
@@ -87,6 +89,7 @@ except ImportError as error:
     raise _unsupported(f"{error.name} has changed ({error.msg})") from error
 
 CustomVJP = _CustomVJP
+CustomJVP = _CustomJVP
 
 # Our frames stay out of JAX's filtered tracebacks, and of the source locations in
 # compiled programs, as JAX's own do.
@@ -143,6 +146,11 @@ def custom_vjp3_enabled() -> bool:
     return bool(_config.custom_vjp3.value)
 
 
+def custom_jvp3_enabled() -> bool:
+    """Whether `jax.custom_jvp` is run by its hijax implementation."""
+    return bool(_config.custom_jvp3.value)
+
+
 def configuration_key() -> Any:
     """What, besides types, changes the result of a trace."""
     return (_config.trace_context(), bwd_checks_disabled())
@@ -182,8 +190,7 @@ def flags_error(flags: Any, treedef: Any, tree: Any) -> str | None:
 
 def tuptree_flags(flags: Any, treedef: Any, name: str) -> list[bool]:
     """One bool for each leaf, from flags that may be a tree of bools or one bool."""
-    read = cast(Callable[..., list[bool]], _api.tuptree_flags)
-    return read(flags, treedef, name, name)
+    return list(_api.tuptree_flags(flags, treedef, name, name))
 
 
 def axis_of_size(size: int) -> Any:
@@ -199,7 +206,8 @@ def with_mapped_axis(aval: Any, size: int, axis: int) -> Any:
 def rematerialized(fun: Callable[..., Any], *args: Any) -> Any:
     """`fun(*args)`, and once more by its `remat` rules; what the second gives."""
     policy = jax.checkpoint_policies.nothing_saveable
-    _, again = _remat.remat_transform(policy, fun, *args, custom_vjp_rules=True)
+    transform = cast(Callable[..., tuple[Any, Any]], _remat.remat_transform)
+    _, again = transform(policy, fun, *args, custom_vjp_rules=True)
     return again(*args)
 
 
@@ -284,6 +292,48 @@ def make_custom_vjp(attributes: dict[str, Any]) -> Callable[..., Any]:
     return plain
 
 
+def rules_of_custom_jvp3(function: Any) -> dict[str, Any] | None:
+    """The attributes of a function that `jax_custom_jvp3` made on 0.11.2, by the names
+    of `jax.custom_jvp`; None for anything else. Remove with 0.11.2."""
+    if not isinstance(function, _custom_jvp3):
+        return None
+    return {
+        "fun": function.f,
+        "nondiff_argnums": tuple(sorted(function.static_argnums)),
+        "jvp": function.jvp_fun,
+        "symbolic_zeros": function.symz,
+    }
+
+
+def make_custom_jvp(attributes: dict[str, Any]) -> Callable[..., Any]:
+    """A plain `jax.custom_jvp` with these attributes, however JAX would run it now."""
+    fun, nondiff_argnums = attributes["fun"], attributes["nondiff_argnums"]
+    if CUSTOM_VJP_HAS_NEW and custom_jvp3_enabled():
+        made: Any = _custom_jvp3(fun, nondiff_argnums)
+        made.defjvp(attributes["jvp"], symbolic_zeros=attributes["symbolic_zeros"])
+        return made
+    plain: Any = object.__new__(CustomJVP)
+    plain.__init__(fun, nondiff_argnums)
+    plain.__dict__.update(attributes)
+    return plain
+
+
+def functions_of_defjvps(rule: Any) -> tuple[Any, ...] | None:
+    """What `defjvps` made a rule of; None for a rule of the user's own."""
+    code = getattr(rule, "__code__", None)
+    if code is None or getattr(rule, "__qualname__", "") not in _MADE_BY_DEFJVPS:
+        return None
+    if rule.__module__ not in (CustomJVP.__module__, _custom_jvp3.__module__):
+        return None
+    cells = zip(code.co_freevars, rule.__closure__ or (), strict=True)
+    return next((c.cell_contents for name, c in cells if name == "jvps"), None)
+
+
+_MADE_BY_DEFJVPS = frozenset(
+    f"{cls.__qualname__}.defjvps.<locals>.jvp" for cls in (CustomJVP, _custom_jvp3)
+)
+
+
 def is_differentiated(value: Any) -> bool:
     """Whether a value carries a tangent, so that JAX is about to run reverse rules."""
     while isinstance(value, _batching.BatchTracer):
@@ -339,7 +389,7 @@ _known_call_p.multiple_results = True
 
 
 @_known_call_p.def_abstract_eval  # type: ignore[untyped-decorator]
-def _known_call_types(*_: Any, avals: tuple[Any, ...]) -> tuple[Any, ...]:
+def _known_call_types(*_: Any, avals: tuple[Any, ...], **__: Any) -> tuple[Any, ...]:
     return avals
 
 
@@ -348,12 +398,15 @@ def active_trace() -> Any:
     return _core.trace_ctx.trace
 
 
-def values_of_known_call(leaves: Sequence[Any], avals: tuple[Any, ...]) -> list[Any]:
+def values_of_known_call(
+    leaves: Sequence[Any], avals: tuple[Any, ...], jaxpr: Any
+) -> list[Any]:
     """Tracers of these types, in place of those that a call would give.
 
     Only for a trace of ours that is thrown away: what makes them cannot be lowered.
+    `jaxpr` is what the call was traced to, for who reads it there.
     """
-    return _known_call_p.bind(*leaves, avals=avals)
+    return _known_call_p.bind(*leaves, avals=avals, jaxpr=jaxpr)
 
 
 def equations_so_far() -> int:

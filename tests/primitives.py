@@ -145,3 +145,12 @@ def found_in(find: Callable[[], Any]) -> StrictHijaxError:
     with pytest.raises(StrictHijaxError) as caught:
         find()
     return caught.value
+
+
+def raised_by(run: Callable[[], Any]) -> Exception | None:
+    """What a piece of code raises, if it raises anything."""
+    try:
+        run()
+    except Exception as error:
+        return error
+    return None

@@ -20,7 +20,6 @@ from strict_hijax._types import cotangent_type, has_no_tangent, is_zero, type_of
 
 from .record import Traced, not_traced, trace
 
-_AXIS_SIZE = 3
 _MOST_INPUTS_APART = 4  # with more, they are not tried one by one
 
 
@@ -63,19 +62,27 @@ def _batched(
     facts: ClassFacts, rule: str, twin: Any, dims: tuple[int | None, ...]
 ) -> Traced:
     attempt = Traced()
+    size = _size_of_no_other_axis(twin)
     avals = [
-        aval if dim is None else _jax.with_mapped_axis(aval, _AXIS_SIZE, dim)
+        aval if dim is None else _jax.with_mapped_axis(aval, size, dim)
         for aval, dim in zip(twin.in_avals_flat, dims, strict=True)
     ]
 
     def batch(*leaves: Any) -> list[Any]:
         args = tree_util.tree_unflatten(twin.in_tree, leaves)
         in_dims = tree_util.tree_unflatten(twin.in_tree, dims)
-        outs, _ = twin.batch(_jax.axis_of_size(_AXIS_SIZE), args, in_dims)
+        outs, _ = twin.batch(_jax.axis_of_size(size), args, in_dims)
         return [x for x in tree_util.tree_leaves(outs) if type_of(x) is not None]
 
     trace(attempt, facts, rule, avals, batch)
     return attempt
+
+
+def _size_of_no_other_axis(twin: Any) -> int:
+    """A size for the mapped axis by which it is told from the others."""
+    avals = (*twin.in_avals_flat, *twin.out_avals_flat)
+    sizes = {size for aval in avals for size in getattr(aval, "shape", ())}
+    return next(n for n in itertools.count(2) if n not in sizes)
 
 
 # --- transpose ------------------------------------------------------------------------

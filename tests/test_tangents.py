@@ -1,0 +1,365 @@
+"""What `jvp` and `linearized` give: fault 25, and what must be accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.hijax import Zero
+
+from strict_hijax import StrictHijaxError, check, ignore
+from tests.primitives import (
+    AVAL,
+    Fault,
+    X,
+    both,
+    found_in,
+    init,
+    raised_by,
+    sine,
+    unary,
+)
+
+PAIR = (AVAL, {"a": AVAL})
+PAIR_RULES: dict[str, Any] = {
+    "__init__": init((AVAL,), PAIR),
+    "expand": lambda self, x: (x, {"a": x}),
+    "vjp_fwd": None,
+    "vjp_bwd": None,
+    "keywords": {"supports": ()},
+}
+INTEGER = jax.typeof(jnp.arange(3))
+
+
+def tangent(give: Any) -> dict[str, Any]:
+    """A `jvp` which gives the right output, and this for the tangent."""
+    return {"jvp": lambda self, primals, ts: (self(*primals), give(ts[0]))}
+
+
+def linear(give: Any) -> dict[str, Any]:
+    """A `lin` and `linearized` of which the second gives this."""
+    return {
+        "lin": lambda self, nzs, x: (self(x), x),
+        "linearized": lambda self, x, t: give(t),
+    }
+
+
+JVP = [
+    Fault(
+        "the tangent alone",
+        {"jvp": lambda self, primals, ts: jnp.cos(primals[0]) * ts[0]},
+        "SH322",
+        "jvp",
+        ValueError,
+        None,
+        ("float32[3] in place of a pair", "too many values to unpack"),
+    ),
+    Fault(
+        "three things",
+        {"jvp": lambda self, primals, ts: (self(*primals), ts[0], None)},
+        "SH322",
+        "jvp",
+        ValueError,
+        None,
+        ("a tuple of 3 in place of a pair",),
+    ),
+    Fault(
+        "nothing on one branch",
+        {"jvp": lambda self, p, ts: (p[0], ts[0]) if p[0].ndim > 1 else None},
+        "SH322",
+        "jvp",
+        ValueError,
+        None,
+        ("returns None in place of a pair", "return self(x), tangents"),
+    ),
+    Fault(
+        "a tuple of one",
+        tangent(lambda t: (t,)),
+        "SH323",
+        "jvp",
+        ValueError,
+        "tangents",
+        ("expected: a single value", "got:      a tuple of 1"),
+    ),
+    Fault(
+        "a missing key",
+        PAIR_RULES | tangent(lambda t: (t, {})),
+        "SH323",
+        "jvp",
+        ValueError,
+        "tangents[1]",
+        ("a dict with keys 'a'",),
+    ),
+    Fault(
+        "a list for a tuple",
+        PAIR_RULES | tangent(lambda t: [t, {"a": t}]),
+        "SH323",
+        "jvp",
+        ValueError,
+        "tangents",
+        ("expected: a tuple of 2", "got:      a list of 2"),
+    ),
+    Fault(
+        "a sum",
+        tangent(jnp.sum),
+        "SH324",
+        "jvp",
+        ValueError,
+        "tangents",
+        ("expected float32[3], got float32[]", "jnp.broadcast_to(tangent, (3,))"),
+    ),
+    Fault(
+        "one more axis",
+        tangent(lambda t: t[None]),
+        "SH324",
+        "jvp",
+        ValueError,
+        "tangents",
+        ("got float32[1,3]",),
+    ),
+    Fault(
+        "another shape deep inside",
+        PAIR_RULES | tangent(lambda t: (t, {"a": t[:2]})),
+        "SH324",
+        "jvp",
+        ValueError,
+        "tangents[1]['a']",
+        ("got float32[2]",),
+    ),
+    Fault(
+        "bfloat16",
+        tangent(lambda t: t.astype(jnp.bfloat16)),
+        "SH325",
+        "jvp",
+        TypeError,
+        "tangents",
+        ("expected float32[3], got bfloat16[3]", "tangent.astype(jnp.float32)"),
+    ),
+    Fault(
+        "integers",
+        tangent(lambda t: t.astype(jnp.int32)),
+        "SH325",
+        "jvp",
+        TypeError,
+        "tangents",
+        ("got int32[3]",),
+    ),
+    Fault(
+        "complex",
+        tangent(lambda t: t + 0j),
+        "SH325",
+        "jvp",
+        TypeError,
+        "tangents",
+        ("got complex64[3]",),
+    ),
+    Fault(
+        "None",
+        tangent(lambda t: None),
+        "SH327",
+        "jvp",
+        TypeError,
+        "tangents",
+        ("got:      None", "is not a valid JAX type", "jnp.zeros_like(out)"),
+    ),
+    Fault(
+        "a string",
+        tangent(lambda t: "cos"),
+        "SH327",
+        "jvp",
+        TypeError,
+        "tangents",
+        ("the string 'cos'",),
+    ),
+    Fault(
+        "None for one of two",
+        PAIR_RULES | tangent(lambda t: (None, {"a": t})),
+        "SH327",
+        "jvp",
+        TypeError,
+        "tangents[0]",
+        ("got:      None",),
+    ),
+    Fault(
+        "another primal",
+        {"jvp": lambda self, p, ts: (jnp.sum(p[0]), ts[0])},
+        "SH302",
+        "jvp",
+        TypeError,
+        "out",
+        ("return self(...), tangents",),
+    ),
+]
+
+LINEARIZED = [
+    Fault(
+        "a tuple of one",
+        linear(lambda t: (t,)),
+        "SH323",
+        "linearized",
+        RuntimeError,
+        "tangents",
+        ("a tuple of 1", "tree mismatch during linearization of prim=Sine"),
+    ),
+    Fault(
+        "a list",
+        PAIR_RULES | linear(lambda t: [t, {"a": t}]),
+        "SH323",
+        "linearized",
+        RuntimeError,
+        "tangents",
+        ("a list of 2",),
+    ),
+    Fault(
+        "a pair, as `jvp` gives",
+        linear(lambda t: (t, t)),
+        "SH323",
+        "linearized",
+        RuntimeError,
+        "tangents",
+        ("a tuple of 2",),
+    ),
+    Fault(
+        "a sum",
+        linear(jnp.sum),
+        "SH324",
+        "linearized",
+        ValueError,
+        "tangents",
+        ("expected float32[3], got float32[]",),
+    ),
+    Fault(
+        "float16",
+        linear(lambda t: t.astype(jnp.float16)),
+        "SH325",
+        "linearized",
+        TypeError,
+        "tangents",
+        ("got float16[3]",),
+    ),
+    Fault(
+        "None",
+        linear(lambda t: None),
+        "SH327",
+        "linearized",
+        TypeError,
+        "tangents",
+        ("got:      None",),
+    ),
+]
+
+
+def pushed_forward(prim: Any) -> Any:
+    return jax.jvp(prim, (X,), (X,))
+
+
+def linearized(prim: Any) -> Any:
+    return jax.linearize(prim, X)[1](X)
+
+
+FAULTS = [(fault, pushed_forward) for fault in JVP]
+FAULTS += [(fault, linearized) for fault in LINEARIZED]
+each_fault = pytest.mark.parametrize(
+    ("fault", "run"), FAULTS, ids=[f"{f.rule}: {f.name}" for f, _ in FAULTS]
+)
+
+
+@each_fault
+def test_fault_where_jax_calls_the_rule(fault: Fault, run: Any) -> None:
+    prim = sine(**fault.body)()
+    fault.check_error(found_in(lambda: run(prim)))
+    fault.check_error(found_in(lambda: jax.make_jaxpr(lambda: run(prim))()))
+
+
+@each_fault
+def test_fault_at_check_and_at_import(fault: Fault, run: Any) -> None:
+    prim = sine(**fault.body)()
+    fault.check_error(found_in(lambda: check(prim)))
+    fault.check_error(found_in(lambda: sine(**fault.body, examples=True)))
+
+
+@each_fault
+def test_fault_that_is_ignored_is_left_to_jax(fault: Fault, run: Any) -> None:
+    prim = sine(**fault.body)()
+    with ignore(fault.code):
+        error = raised_by(lambda: run(prim))
+    assert not isinstance(error, StrictHijaxError)
+
+
+# --- what must be accepted ------------------------------------------------------------
+
+RIGHT = {
+    "a tangent": lambda t, x: t * jnp.cos(x),
+    "a symbolic zero": lambda t, x: Zero(AVAL),
+    "a NumPy array": lambda t, x: np.ones(3, np.float32),
+    "float0 for zero": lambda t, x: np.zeros(3, jax.dtypes.float0),
+    "a weak type": lambda t, x: jnp.broadcast_to(2.0, 3) * 1.0,
+}
+
+
+@pytest.mark.parametrize("give", RIGHT.values(), ids=RIGHT.keys())
+def test_tangents_that_stock_accepts(give: Any) -> None:
+    def make(base: Any) -> Any:
+        return unary(base, jvp=lambda self, p, ts: (self(*p), give(ts[0], p[0])))
+
+    both(make, lambda cls: jax.jvp(cls(), (X,), (X,)))
+    check(make(sine().__mro__[1])())
+
+
+def test_a_list_in_place_of_the_pair() -> None:
+    def make(base: Any) -> Any:
+        return unary(base, jvp=lambda self, p, ts: [self(*p), ts[0]])
+
+    both(make, lambda cls: jax.jvp(cls(), (X,), (X,)))
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda t: np.zeros(3, jax.dtypes.float0),
+        lambda t: Zero(INTEGER.to_tangent_aval()),
+        lambda t: jnp.zeros(3, int),
+    ],
+)
+def test_tangents_of_an_integer_output(give: Any) -> None:
+    def make(base: Any) -> Any:
+        return unary(
+            base,
+            __init__=init((AVAL,), INTEGER),
+            expand=lambda self, x: jnp.round(x).astype(int),
+            jvp=lambda self, p, ts: (self(*p), give(ts[0])),
+        )
+
+    both(make, lambda cls: jax.jvp(cls(), (X,), (X,))[0])
+
+
+def test_a_jvp_that_calls_itself_on_other_types() -> None:
+    def jvp(self: Any, primals: Any, ts: Any) -> Any:
+        if primals[0].ndim == 0:
+            return jnp.sin(primals[0]), jnp.cos(primals[0]) * ts[0]
+        parts = [self.jvp((x,), (t,)) for x, t in zip(primals[0], ts[0], strict=True)]
+        return self(*primals), jnp.stack([tangent for _, tangent in parts])
+
+    both(lambda base: unary(base, jvp=jvp), lambda cls: jax.jvp(cls(), (X,), (X,)))
+
+
+def test_residuals_of_lin_may_be_functions() -> None:
+    def make(base: Any) -> Any:
+        return unary(
+            base,
+            lin=lambda self, nzs, x: (self(x), lambda t: jnp.cos(x) * t),
+            linearized=lambda self, residuals, t: residuals(t),
+        )
+
+    both(make, lambda cls: jax.linearize(cls(), X)[1](X))
+
+
+def test_rules_that_decline_are_left_unchecked() -> None:
+    def decline(self: Any, *args: Any) -> Any:
+        raise NotImplementedError("not in forward mode")
+
+    report = check(sine(jvp=decline, lin=decline, linearized=decline)())
+    assert [line.partition(":")[0] for line in report.unchecked] == ["jvp", "lin"]
