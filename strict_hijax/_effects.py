@@ -59,8 +59,8 @@ _NEED_NOT_BE_DECLARED = (*_NO_SIDE_EFFECT, _jax.ReadEffect, _jax.DebugEffect)
 def _jax_allows(effect: Any, role: str) -> bool:
     if _jax.custom_derivatives_allowed_effects.contains(effect):
         return True
-    # Nothing in JAX checks bwd; 0.12 allows these everywhere. Remove with 0.11.2.
-    backward = role in ("bwd", *BACKWARD_RULES)
+    # JAX checks neither bwd nor jvp; 0.12 allows these everywhere. Remove with 0.11.2.
+    backward = role in ("bwd", "jvp", *BACKWARD_RULES)
     return backward and isinstance(effect, _jax.IOEffect | _jax.OrderedIOEffect)
 
 
@@ -226,7 +226,7 @@ def _effect_finding(
         got=f"{name} from {where}",
         location=location or rules.location(role),
         facts=(f"rule: {rules.rule_name(role)} ({role})",),
-        jax_says=_jax_says(code, effect),
+        jax_says=_jax_says(code, role, effect),
         remedies=_remedies(code, effect, policy),
     )
 
@@ -243,7 +243,9 @@ _EXPECTED = {
 }
 
 
-def _jax_says(code: str, effect: Any) -> str | None:
+def _jax_says(code: str, role: str, effect: Any) -> str | None:
+    if role in ("vjp_fwd", *BACKWARD_RULES):  # those of a HiPrim it does not look at
+        return None
     if code == "SH502":
         return f"Effects not supported in AD of `checkpoint`/`remat`: {[effect]}"
     return f"Effects not supported in `custom_vjp`: {[effect]}"

@@ -187,4 +187,5 @@ CALLS = {
     "shard_map": "jaxpr",
     "eval_jaxpr": "jaxpr",
     "composite": "jaxpr",
+    "known_call": "jaxpr",  # of ours: see `_functions.progress`
 }

@@ -94,7 +94,7 @@ _lock = threading.Lock()
 
 def code_key(rules: FunctionRules) -> CodeKey:
     """What a function made anew in each call, by the same lines, has in common."""
-    return tuple(map(_code, (rules.fun, rules.fwd, rules.bwd, rules.rem)))
+    return tuple(map(_code, rules.callables))
 
 
 def _code(rule: Any) -> Any:

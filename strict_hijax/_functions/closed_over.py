@@ -50,7 +50,7 @@ def closed_over_finding(rules: FunctionRules, role: str, says: str) -> Finding |
         ),
         jax_says=says.strip().partition("\n")[0],
         remedies=(
-            f"make {names} an argument of `{rules.name}`: bwd gives it a cotangent",
+            f"make {names} an argument of `{rules.name}`: {rules.way_in}",
             f"jax.lax.stop_gradient({held[0][0]})   # where it is closed over",
         ),
     )

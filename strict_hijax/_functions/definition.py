@@ -66,7 +66,7 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
                 got=f"a {type(rule).__name__}",
                 remedies=(_signature(rules, role, ("x",)),),
             )
-        elif what := _generator(rule):
+        elif what := generator_kind(rule):
             yield rules.finding(
                 "SH402",
                 role,
@@ -78,7 +78,7 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
             )
 
 
-def _generator(rule: Any) -> str | None:
+def generator_kind(rule: Any) -> str | None:
     """What kind of function a rule is that does not return its result, if it is one."""
     kind = is_generator_or_coroutine(rule)
     return None if kind is None or only_raises(rule) else f"{kind} function"
@@ -90,7 +90,7 @@ def _generator(rule: Any) -> str | None:
 def _signatures(rules: FunctionRules) -> Iterator[Finding]:
     primal = visible_arity(rules.fun)
     if primal is not None and primal.required_keywords:
-        yield _keyword_only(rules, "primal", primal)
+        yield keyword_only(rules, "primal", primal)
         return
     if primal is not None and _swapped(rules, primal):
         yield _swapped_finding(rules, primal)
@@ -105,7 +105,7 @@ def _signatures(rules: FunctionRules) -> Iterator[Finding]:
         ):
             continue
         if wanted is None or arity.required_keywords:
-            yield _keyword_only(rules, role, arity)
+            yield keyword_only(rules, role, arity)
         else:
             yield _wrong_count(rules, role, arity, wanted)
 
@@ -153,20 +153,22 @@ def _swapped_finding(rules: FunctionRules, primal: Arity) -> Finding:
         f"takes what bwd is given, and bwd rule `{bwd}` what fwd is given: they are "
         "swapped.",
         expected=f"fwd({', '.join(names)}) and bwd({rules.bwd_parameters(names)})",
-        got=f"{fwd}{_parameters(rules.fwd)} as fwd and {bwd}{_parameters(rules.bwd)} "
-        "as bwd",
+        got=f"{fwd}{parameters_of(rules.fwd)} as fwd and "
+        f"{bwd}{parameters_of(rules.bwd)} as bwd",
         remedies=(f"{rules.name}.defvjp({bwd}, {fwd})",),
     )
 
 
-def _parameters(rule: Any) -> str:
+def parameters_of(rule: Any) -> str:
+    """The parameters that a rule has, as it names them."""
     arity = arity_of_function(rule)
     names = arity.names if arity is not None else ("...",)
     star = ("*args",) if arity is not None and arity.most is None else ()
     return f"({', '.join((*names, *star))})"
 
 
-def _keyword_only(rules: FunctionRules, role: str, arity: Arity) -> Finding:
+def keyword_only(rules: FunctionRules, role: str, arity: Arity) -> Finding:
+    """The finding about parameters that JAX, which names none, cannot give."""
     names = ", ".join(f"`{name}`" for name in arity.required_keywords)
     who = "has" if role == "primal" else "requires"
     return rules.finding(
@@ -195,10 +197,10 @@ def _wrong_count(rules: FunctionRules, role: str, arity: Arity, wanted: int) -> 
     return rules.finding(
         _CALLED[role],
         role,
-        f"takes {arity} argument{plural} {_parameters(rules.rule(role))}; JAX gives it "
-        f"{wanted}.",
+        f"takes {arity} argument{plural} {parameters_of(rules.rule(role))}; JAX gives "
+        f"it {wanted}.",
         expected=f"{rules.rule_name(role)}({_call(rules, role, names)})",
-        got=f"{rules.rule_name(role)}{_parameters(rules.rule(role))}",
+        got=f"{rules.rule_name(role)}{parameters_of(rules.rule(role))}",
         facts=_why(rules, role),
         remedies=(_signature(rules, role, names),),
     )
@@ -244,7 +246,7 @@ def _returns(rules: FunctionRules, role: str) -> Iterator[Finding]:
     is_sequence = bool(certain & {"a tuple", "a list"})
     is_accumulating = role == "bwd" and rules.with_accums
     is_right = "None" in certain if is_accumulating else is_sequence
-    if is_right or _may_raise(rule):
+    if is_right or may_raise(rule):
         return
     if is_accumulating:
         wanted = "None, or a dict of logs; the cotangents go to the accumulators"
@@ -260,7 +262,8 @@ def _returns(rules: FunctionRules, role: str) -> Iterator[Finding]:
         yield _always_returns(rules, "SH410", role, certain, wanted, remedy)
 
 
-def _may_raise(rule: Any) -> bool:
+def may_raise(rule: Any) -> bool:
+    """Whether a rule may decline, by a `raise` of its own."""
     code = getattr(rule, "__code__", None)
     return code is None or any(
         instruction.opname == "RAISE_VARARGS"

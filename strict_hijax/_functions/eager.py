@@ -40,7 +40,8 @@ class Depth(enum.IntEnum):
     """How far the rules of a function are traced."""
 
     PRIMAL = 1
-    FULL = 2
+    CALLED = 2  # an input is differentiated: JAX is about to call the rules itself
+    FULL = 3
 
 
 @dataclasses.dataclass(slots=True)
@@ -95,10 +96,10 @@ def examine(
     the primal is traced.
     """
     seen = Examination()
-    trace = _Tracing(rules, inputs, policy, seen)
-    if not trace.primal() or depth is Depth.PRIMAL:
+    trace = Tracing(rules, inputs, policy, seen)
+    if not trace.primal() or depth is not Depth.FULL:
         return seen
-    if any(map(_has_tangent, inputs.avals)) and trace.fwd():
+    if any(map(has_tangent, inputs.avals)) and trace.fwd():
         trace.bwd()
     return seen
 
@@ -109,19 +110,22 @@ def _declines(rules: FunctionRules, role: str) -> bool:
     return role != "primal" and any(only_raises(rule) for rule in played)
 
 
-def _has_tangent(aval: Any) -> bool:
+def has_tangent(aval: Any) -> bool:
+    """Whether an input of this type can be differentiated."""
     expected = cotangent_type(aval)
     return expected is None or not has_no_tangent(expected)
 
 
 @dataclasses.dataclass(slots=True)
-class _Tracing:
+class Tracing:
     """One examination under way, rule by rule; each says whether to go on."""
 
     rules: FunctionRules
     inputs: Inputs
     policy: EffectPolicy
     seen: Examination
+    primal_jaxpr: Any = None
+    jaxpr: Any = None  # of the rule that was traced last
     residuals: Kept | None = None
     rem: tuple[list[Any], set[str], set[str]] | None = None  # see `_call_fwd`
 
@@ -134,9 +138,10 @@ class _Tracing:
             trees.append(treedef)
             return flat
 
-        rule = self._trace("primal", primal, self.inputs.avals)
+        rule = self.trace("primal", primal, self.inputs.avals)
         if rule is not None:
             self.seen.outputs = OutputTypes(trees[-1], rule.gives)
+            self.primal_jaxpr = self.jaxpr
         return rule is not None
 
     def fwd(self) -> bool:
@@ -156,7 +161,7 @@ class _Tracing:
         known = None
         if self.seen.outputs is not None:
             known = KnownCall(self.rules, self.inputs, self.seen.outputs)
-        rule = self._trace("fwd", fwd, self.inputs.avals, known)
+        rule = self.trace("fwd", fwd, self.inputs.avals, known)
         if rule is None:
             return False
         if not kept:
@@ -185,7 +190,7 @@ class _Tracing:
         values = leaves
         if self.rules.symbolic_zeros:
             values = [
-                _jax.CustomVJPPrimal(leaf, _has_tangent(aval))
+                _jax.CustomVJPPrimal(leaf, has_tangent(aval))
                 for leaf, aval in zip(leaves, self.inputs.avals, strict=True)
             ]
         args = self.inputs.arguments(values)
@@ -232,7 +237,7 @@ class _Tracing:
             return []
 
         shown: list[Any] = []
-        rule = self._trace("bwd", bwd, [*self.inputs.avals, *residuals.types, *given])
+        rule = self.trace("bwd", bwd, [*self.inputs.avals, *residuals.types, *given])
         if rule is not None:
             rule.takes = (*residuals.leaf_types(self.inputs.avals), *ct_types)
             rule.gives = tuple(shown)
@@ -274,7 +279,7 @@ class _Tracing:
     def _judge(self, findings: list[Finding]) -> None:
         self.seen.findings += findings
 
-    def _trace(
+    def trace(
         self,
         role: str,
         call: Callable[..., list[Any]],
@@ -297,6 +302,7 @@ class _Tracing:
             if not _declines(self.rules, role):
                 self.seen.stopped = (role, error)
             return None
+        self.jaxpr = jaxpr
         if new := _jax.initialised_backends() - backends:
             self.seen.backends[role] = new
         self._judge(list(self._new_effects(role, jaxpr)))

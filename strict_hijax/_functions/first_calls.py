@@ -7,7 +7,7 @@ found is raised, and what is fine is remembered.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -49,6 +49,10 @@ class _Examined:
     ignored: frozenset[str]
 
 
+type Examine = Callable[[FunctionRules, Inputs, EffectPolicy, Depth], Examination]
+"""Traces the rules of a function on the types of one call."""
+
+
 class Checker:
     """Checks the rules of one function ahead of JAX, and remembers what it checked."""
 
@@ -58,11 +62,13 @@ class Checker:
         policy: EffectPolicy,
         ignored: frozenset[str],
         eager: bool,
+        examine: Examine = examine,
     ):
         self.rules = rules
         self._policy = policy
         self._ignored = ignored
         self._eager = eager
+        self._examine = examine
         self._code = code_key(rules)
         self._count = positional_count(rules.fun)
         self._examined: Remembered[_Examined] = Remembered()
@@ -77,7 +83,7 @@ class Checker:
         raise_findings(_static_arrays(self.rules, args), self._ignored)
         with _jax.clean_context(), _jax.extended_axes(dict(axes)):
             with in_progress(self._code):
-                seen = examine(self.rules, inputs, self._policy, Depth.FULL)
+                seen = self._examine(self.rules, inputs, self._policy, Depth.FULL)
             key = call_key(inputs)
         seen.findings += backend_findings(self.rules, seen.backends)
         self._raise(seen, inputs, source)
@@ -115,13 +121,13 @@ class Checker:
             return None if call is None else call.result(rules, inputs, args)
         depth = Depth.FULL
         if any(map(_jax.is_differentiated, tree_util.tree_leaves(args))):
-            depth = Depth.PRIMAL  # JAX is about to call fwd and bwd itself
+            depth = Depth.CALLED
         if known is not None and known.depth >= depth and _still_ignored(known):
             return None
         if not may_check(self._code):
             return None
         with in_progress(self._code):
-            seen = examine(rules, inputs, self._policy, depth)
+            seen = self._examine(rules, inputs, self._policy, depth)
         self._raise(seen, inputs, None)
         self._remember(key, depth, seen)
         return None
@@ -135,7 +141,7 @@ class Checker:
         if not self._eager or not may_check(self._code):
             return None
         with in_progress(self._code):
-            seen = examine(self.rules, inputs, self._policy, Depth.PRIMAL)
+            seen = self._examine(self.rules, inputs, self._policy, Depth.PRIMAL)
         seen.findings.clear()  # found when the primal itself is called
         self._remember(key, Depth.PRIMAL, seen)
         return seen.outputs
@@ -204,6 +210,8 @@ def _still_ignored(known: _Examined) -> bool:
 
 def _static_arrays(rules: FunctionRules, args: Sequence[Any]) -> list[Finding]:
     """Arrays in positions that are declared static; NumPy's are constants, and fine."""
+    if rules.takes_static_arrays:
+        return []
     return [
         _static_array(rules, args, index, leaf)
         for index in rules.nondiff_argnums

@@ -50,6 +50,7 @@ class KnownCall:
     rules: FunctionRules
     inputs: Inputs
     outputs: OutputTypes
+    jaxpr: Any = None
     trace: Any = None
     configuration: Any = dataclasses.field(default_factory=_jax.configuration_key)
     was_made: bool = False
@@ -68,7 +69,7 @@ class KnownCall:
             return None
         self.was_made = True
         leaves = tree_util.tree_leaves(list(args))
-        values = _jax.values_of_known_call(leaves, self.outputs.avals)
+        values = _jax.values_of_known_call(leaves, self.outputs.avals, self.jaxpr)
         return tree_util.tree_unflatten(self.outputs.treedef, values)
 
     def _is_plain(self) -> bool:

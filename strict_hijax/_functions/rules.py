@@ -50,6 +50,21 @@ class FunctionRules:
         """Module and qualified name of the function."""
         return qualified_name(self.fun)
 
+    @property
+    def callables(self) -> tuple[Any, ...]:
+        """The function and all its rules, None for each that it does not have."""
+        return self.fun, self.fwd, self.bwd, self.rem
+
+    @property
+    def way_in(self) -> str:
+        """What becomes of the derivative of a value that is made an argument."""
+        return "bwd gives it a cotangent"
+
+    @property
+    def takes_static_arrays(self) -> bool:
+        """Whether JAX lets an array stand in a `nondiff_argnums` position."""
+        return False
+
     def rule_name(self, role: str) -> str:
         """The name of the rule that plays a role: `fwd`, `bwd`, `rem` or `primal`."""
         rule = self.rule(role)
