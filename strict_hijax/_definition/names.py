@@ -25,19 +25,50 @@ class LookAlike:
     other_version: bool
 
 
-_OTHER_SPELLINGS: dict[str, str] = {
-    "forward": "vjp_fwd",
-    "fwd": "vjp_fwd",
-    "vjp_forward": "vjp_fwd",
-    "backward": "vjp_bwd",
-    "bwd": "vjp_bwd",
-    "vjp_backward": "vjp_bwd",
-    "linearize": "lin",
-    "vmap": "batch",
-    "batching": "batch",
-    "batch_rule": "batch",
+_BACKWARD = ("vjp_bwd_retval", "vjp_bwd")
+
+_OTHER_SPELLINGS: dict[str, tuple[str, ...]] = {
+    "forward": ("expand", "vjp_fwd"),
+    "call": ("expand",),
+    "apply": ("expand",),
+    "compute": ("expand",),
+    "lower": ("expand",),
+    "lowering": ("expand",),
+    "fwd": ("vjp_fwd",),
+    "vjp_forward": ("vjp_fwd",),
+    "forward_vjp": ("vjp_fwd",),
+    "backward": _BACKWARD,
+    "bwd": _BACKWARD,
+    "vjp": _BACKWARD,
+    "vjp_backward": _BACKWARD,
+    "backward_vjp": _BACKWARD,
+    "pullback": _BACKWARD,
+    "grad": _BACKWARD,
+    "pushforward": ("jvp",),
+    "forward_mode": ("jvp",),
+    "linearize": ("lin",),
+    "linearise": ("lin",),
+    "linear": ("linearized",),
+    "apply_linear": ("linearized",),
+    "vmap": ("batch",),
+    "batched": ("batch",),
+    "batcher": ("batch",),
+    "batching": ("batch",),
+    "vectorize": ("batch",),
+    "vectorized": ("batch",),
+    "transposed": ("transpose",),
+    "linear_transpose": ("transpose",),
 }
-"""Names that people write for a rule; told only where a promise lacks that rule."""
+"""Names that people write for a rule, in the order in which the rule is looked for.
+
+They are told only where a promise lacks that rule, or where the parameters are those
+of the rule; elsewhere they are good names for helpers.
+"""
+
+_SUFFIXES = ("_rule", "_impl", "_fn", "_fun")  # such as `batch_rule`
+
+_JAX_ALONE = frozenset({"axis_data", "nzs_in"})
+"""Names of parameters that nothing but a rule of `HiPrim` has."""
 
 
 def suspects(facts: ClassFacts, rule: str) -> bool:
@@ -69,17 +100,36 @@ def _meant(facts: ClassFacts, name: str, value: Any, promised: set[str]) -> str 
     """The missing rule that a name stands for, if that is beyond doubt."""
     if name.startswith("_") or function_of(value) is None:
         return None
-    for rule in RULES:
-        if rule in facts.rules or not _fits(value, rule, facts):
+    other = _other_spelling(name)
+    for rule in (*other, *RULES):
+        if rule not in RULES or rule in facts.rules or not _fits(value, rule, facts):
             continue
         lacking = rule in promised and not _promise_kept(facts, rule)
-        helper = not lacking and name.startswith(_LONG_NAMES)  # such as `transposed`
-        close = _close(name, rule, 0.72 if lacking else 0.88)
-        if not helper and (close or _same_letters(name, rule)):
+        if rule in other and (lacking or _has_parameters_of(value, rule)):
             return rule
-        if lacking and _OTHER_SPELLINGS.get(name) == rule:
+        helper = not lacking and name.startswith(_LONG_NAMES)  # such as `transposed`
+        if not helper and (_close(name, rule, lacking) or _same_letters(name, rule)):
             return rule
     return None
+
+
+def _other_spelling(name: str) -> tuple[str, ...]:
+    """The rules that a name is another word for."""
+    for suffix in _SUFFIXES:
+        stem = name.removesuffix(suffix)
+        if stem != name and stem in RULES:
+            return _BACKWARD if stem == "vjp_bwd" else (stem,)
+        if stem in _OTHER_SPELLINGS:
+            return _OTHER_SPELLINGS[stem]
+    return ()
+
+
+def _has_parameters_of(value: Any, rule: str) -> bool:
+    """Whether a method has the very parameters of a rule, and of nothing else."""
+    arity, leading = arity_of(value), RULES[rule].leading
+    if arity is None or _JAX_ALONE.isdisjoint(leading):
+        return False
+    return arity.names[: len(leading)] == leading
 
 
 def _promise_kept(facts: ClassFacts, rule: str) -> bool:
@@ -95,6 +145,8 @@ def _fits(value: Any, rule: str, facts: ClassFacts) -> bool:
         return True
     if not meant.per_input:
         return arity.takes(len(meant.leading))
+    if not any(RULES[name].per_input for name in facts.rules):
+        return True  # nothing shows how many inputs there are
     n = len(facts.inputs)
     return arity.takes(len(meant.leading) + n) or arity.takes(n)
 
@@ -112,9 +164,10 @@ def _same_letters(name: str, rule: str) -> bool:
     return sorted(plain) == sorted(meant)
 
 
-def _close(name: str, rule: str, cutoff: float) -> bool:
-    if len(rule) <= 5:  # `lin` is close to `line`, and `batch` to `patch`
-        return False
+def _close(name: str, rule: str, lacking: bool) -> bool:
+    if len(rule) < 5 or (len(rule) == 5 and not lacking):
+        return False  # `lin` is close to `line`, and `batch` to `patch`
+    cutoff = (0.82 if len(rule) == 5 else 0.72) if lacking else 0.88
     return difflib.SequenceMatcher(None, name, rule).ratio() >= cutoff
 
 

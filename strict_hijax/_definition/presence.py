@@ -40,8 +40,8 @@ def missing_for_transforms(facts: ClassFacts) -> Iterator[Finding]:
     for transform in sorted(facts.supports):
         groups = TRANSFORMS[transform]
         lacking = [group for group in groups if not _any_of(facts, group)]
-        if not lacking or any(suspects(facts, n) for group in lacking for n in group):
-            continue
+        if all(any(suspects(facts, n) for n in group) for group in lacking):
+            continue  # SH112 says it
         if _half_lin(facts) and transform == "linearize":
             continue  # SH108 says it
         if _given_by_whole_pair(facts, lacking):
