@@ -1,7 +1,9 @@
 """Custom derivative rules in JAX that fail at import, and not in the first grad."""
 
 from ._check import check as check
-from ._custom_derivatives import checked_custom_vjp as checked_custom_vjp
+from ._checked_custom_jvp import checked_custom_jvp as checked_custom_jvp
+from ._checked_custom_vjp import checked_custom_vjp as checked_custom_vjp
+from ._errors import AdviceWarning as AdviceWarning
 from ._errors import ArgumentError as ArgumentError
 from ._errors import ClosedOverTracerError as ClosedOverTracerError
 from ._errors import ConstructionError as ConstructionError

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import _jax
-from ._errors import Finding, StrictHijaxError
+from ._construction import instance_advice
+from ._definition import ClassFacts, checkpoint_advice
+from ._errors import Finding, StrictHijaxError, without_ignored
 from ._examples import (
     examples_of,
     failing_examples,
@@ -13,7 +15,7 @@ from ._examples import (
     judge,
     trace_instance,
 )
-from ._report import CheckReport
+from ._report import CheckReport, advice_of
 from ._tracing import raise_traced, subject_of
 from ._transforms import facts_of_class, transforms_of
 
@@ -56,7 +58,7 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
     if _is_primitive(target):
         return _check_class(target)
     if callable(target) and not isinstance(target, type):
-        from ._custom_derivatives import check_function
+        from ._functions.check import check_function
 
         return check_function(target, *args, **kwargs)
     raise _without_rules(target).error()
@@ -115,7 +117,13 @@ def check_instance(prim: Any) -> CheckReport:
         residual_bytes=traced.residual_bytes,
         transforms=transforms_of(facts),
         unchecked=tuple(f"{rule}: {in_short(e)}" for rule, e in traced.unchecked),
+        advice=tuple(map(advice_of, _advice(facts, prim))),
     )
+
+
+def _advice(facts: ClassFacts, prim: Any) -> list[Finding]:
+    found = [*checkpoint_advice(facts), *instance_advice(facts, prim)]
+    return without_ignored(found, _ignored_by(facts.cls))
 
 
 def _ignored_by(cls: type) -> frozenset[str]:

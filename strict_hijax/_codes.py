@@ -1,8 +1,8 @@
 """The table of codes, one row a fault: what messages, `explain` and docs are read from.
 
 Once released, a code keeps its meaning. 1xx definition of a primitive, 2xx
-construction and call, 3xx what a rule of a primitive returns, 4xx custom_vjp,
-5xx effects, 9xx advice.
+construction and call, 3xx what a rule of a primitive returns, 4xx custom_vjp
+and custom_jvp, 5xx effects, 9xx advice.
 """
 
 from __future__ import annotations
@@ -124,8 +124,19 @@ _ROWS: tuple[Code, ...] = (
     Code("SH424", "a rule that cannot be traced", "UntraceableRuleError"),
     Code("SH425", "arguments to check with that cannot be used", "UsageError"),
     Code("SH426", "`dims` or annotations that cannot be used", "UsageError"),
-    Code("SH427", "a wrong argument of checked_custom_vjp", "UsageError"),
+    Code("SH427", "a wrong argument of a checked function", "UsageError"),
     Code("SH428", "a rule initialises a backend at import", "DefinitionError"),
+    Code("SH430", "a jvp rule cannot take the arguments", "SignatureError"),
+    Code("SH431", "`defjvps` of another number of rules", "DefinitionError"),
+    Code("SH432", "a jvp rule returns no (output, tangent)", "RuleTypeError"),
+    Code("SH433", "primal output of jvp of another structure", "RuleTypeError"),
+    Code("SH434", "primal output of jvp of another type", "RuleTypeError"),
+    Code("SH435", "a tangent of another structure", "RuleTypeError"),
+    Code("SH436", "a tangent of another type", "RuleTypeError"),
+    Code("SH437", "a tangent that is no JAX value", "RuleTypeError"),
+    Code("SH440", "a jvp rule that is not linear", "RuleValueError"),
+    Code("SH441", "a jvp rule that adds what is no tangent", "RuleValueError"),
+    Code("SH442", "an output that depends on tangents", "RuleValueError"),
     Code("SH501", "an effect that custom derivatives do not allow", "EffectError"),
     Code("SH502", "an effect that checkpoint does not allow", "EffectError"),
     Code("SH503", "an effect where none is allowed", "EffectError"),
@@ -136,6 +147,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH903", "rules defined twice", "UsageError"),
     Code("SH904", "an attribute that is not in `params`", "UsageError"),
     Code("SH905", "a cotangent for an integer in place of a number", "UsageError"),
+    Code("SH906", "checkpoint takes the gradient from `jvp`", "UsageError"),
 )
 
 CODES: dict[str, Code] = {row.name: row for row in _ROWS}

@@ -106,6 +106,7 @@ class Recorded:
     """Equations of a trace that is under way, in place of a jaxpr."""
 
     eqns: list[Any]
+    with_lines: bool = True
 
     @property
     def effects(self) -> set[Any]:
@@ -277,13 +278,15 @@ def origin(jaxpr: Any, effect: Any) -> tuple[str, Location | None]:
     It is looked for inside of scan, cond, while, jit, custom_jvp and checkpoint; the
     innermost equation is named.
     """
+    has_lines = getattr(jaxpr, "with_lines", True)
     for eqn in jaxpr.eqns:
         if any(_same_kind(effect, other) for other in eqn.effects):
+            here = _location(eqn) if has_lines else None
             for inner in _inner(eqn):
                 name, location = origin(inner, effect)
                 if name:
-                    return name, location or _location(eqn)
-            return str(eqn.primitive), _location(eqn)
+                    return name, location or here
+            return str(eqn.primitive), here
     return "", None
 
 

@@ -215,6 +215,13 @@ class UsageError(StrictHijaxError, ValueError):
     """strict_hijax itself was called with something that it cannot use."""
 
 
+class AdviceWarning(UserWarning):
+    """What is worth a look and may be meant, said where a class is defined."""
+
+
+AdviceWarning.__module__ = "strict_hijax"
+
+
 class MultipleFaultsError(StrictHijaxError):
     """Several faults of one class or function, listed together.
 

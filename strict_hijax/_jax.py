@@ -416,7 +416,28 @@ def equations_so_far() -> int:
 
 
 def effectful_equations_since(count: int) -> list[Any]:
-    """The equations with effects that the active trace has recorded after `count`."""
+    """The equations with effects that the active trace has recorded after `count`.
+
+    Those that only read and write Refs which were made since then are left out.
+    """
     frame = getattr(_core.trace_ctx.trace, "frame", None)
     recorded = getattr(frame, "tracing_eqns", ())[count:]
-    return [eqn for eqn in recorded if getattr(eqn, "effects", None)]
+    eqns = [eqn for eqn in recorded if getattr(eqn, "effects", None)]
+    own = {id(var) for eqn in eqns for var in eqn.outvars}
+    return [eqn for eqn in eqns if not _is_about_own_refs(eqn, own)]
+
+
+def _is_about_own_refs(eqn: Any, own: set[int]) -> bool:
+    if not all(isinstance(effect, RefEffect) for effect in eqn.effects):
+        return False
+    refs = [t for t in eqn.in_tracers if isinstance(t.aval, AbstractRef)]
+    return all(id(ref.val) in own for ref in refs)
+
+
+def knows_the_line() -> bool:
+    """Whether an equation that is recorded now has the line of the code that runs.
+
+    When JAX transposes or lowers an equation, it gives what it records the line of
+    that equation.
+    """
+    return not _source_info_util._source_info_context.context.traceback  # pyright: ignore[reportPrivateUsage]

@@ -13,7 +13,8 @@ import abc
 import dataclasses
 import difflib
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _jax
@@ -25,9 +26,18 @@ from ._construction import (
     no_init_finding,
     shape_findings,
 )
-from ._definition import ClassFacts, definition_findings, facts_of
-from ._errors import Finding, Location, parse_codes, raise_findings
+from ._definition import ClassFacts, definition_advice, definition_findings, facts_of
+from ._effects import DEFAULT_POLICY, EffectPolicy, parse_policy
+from ._errors import (
+    AdviceWarning,
+    Finding,
+    Location,
+    parse_codes,
+    raise_findings,
+    without_ignored,
+)
 from ._readiness import Waiting
+from ._report import advice_of
 from ._rules import RULES, TRANSFORMS
 
 _DEFAULT_SUPPORTS = frozenset({"grad"})
@@ -55,9 +65,15 @@ class StrictMeta(abc.ABCMeta):
         supports: Iterable[str] | None = None,
         abstract: bool = False,
         ignore: Iterable[str] = (),
+        effects: str | Iterable[type] | None = None,
         **kwargs: Any,
     ) -> StrictMeta:
-        said = (("supports", supports), ("abstract", abstract), ("ignore", ignore))
+        said: dict[str, object] = {
+            "supports": supports,
+            "abstract": abstract,
+            "ignore": ignore,
+            "effects": effects,
+        }
         location, module = _class_statement(name, bases, said)
         namespace = {"__module__": module, **namespace}
         setup = namespace.get("_setup")
@@ -71,6 +87,7 @@ class StrictMeta(abc.ABCMeta):
                     *(base._ignored for base in strict)
                 ),
                 location,
+                _policy(subject, effects, [base._facts.policy for base in strict]),
             )
         namespace["_setup"] = setup
         _raise_unknown_keywords(_qualified_name(namespace, name), bases, kwargs)
@@ -85,6 +102,8 @@ class StrictMeta(abc.ABCMeta):
         if _is_root(cls):
             return
         raise_findings(definition_findings(cls._facts), cls._ignored)
+        for advice in without_ignored(definition_advice(cls._facts), cls._ignored):
+            _warn(cls, advice)
         if not cls._facts.abstract and hasattr(cls, "examples"):
             from ._examples import check_at_definition
 
@@ -137,7 +156,7 @@ class StrictMeta(abc.ABCMeta):
 
     def _read_again(cls) -> None:
         old = cls._facts
-        cls._facts = _facts(cls, old.supports, old.abstract, old.location)
+        cls._facts = _facts(cls, old.supports, old.abstract, old.location, old.policy)
         cls._shapes_seen = set()
         cls._twin_class = None
         for subclass in cls.__subclasses__():
@@ -161,26 +180,42 @@ class _Setup:
         abstract: bool,
         ignored: frozenset[str],
         location: Location | None,
+        policy: EffectPolicy,
     ) -> None:
         self.supports = supports
         self.abstract = abstract
         self.ignored = ignored
         self.location = location
+        self.policy = policy
 
     def __set_name__(self, cls: StrictMeta, name: str) -> None:
         cls._ignored = self.ignored
         cls._twin_class = None
         cls._shapes_seen = set()
         cls._examples_waiting = None
-        cls._facts = _facts(cls, self.supports, self.abstract, self.location)
+        cls._facts = _facts(
+            cls, self.supports, self.abstract, self.location, self.policy
+        )
+
+
+def _warn(cls: StrictMeta, advice: Finding) -> None:
+    """Say something at the class statement, as a warning that a filter can turn off."""
+    place = cls._facts.location or Location("<unknown>", 1)
+    warnings.warn_explicit(
+        advice_of(advice), AdviceWarning, place.filename, place.line, cls.__module__
+    )
 
 
 def _facts(
-    cls: type, supports: frozenset[str], abstract: bool, location: Location | None
+    cls: type,
+    supports: frozenset[str],
+    abstract: bool,
+    location: Location | None,
+    policy: EffectPolicy,
 ) -> ClassFacts:
     """What is known of a strict class; what stands in `HiPrim` and ours is not its."""
     roots = {base for base in cls.__mro__ if _is_root(base)}
-    return facts_of(cls, supports, abstract, location, _FOUNDATION | roots)
+    return facts_of(cls, supports, abstract, location, _FOUNDATION | roots, policy)
 
 
 _FOUNDATION = frozenset(_jax.HiPrim.__mro__)
@@ -196,7 +231,7 @@ def _is_root(cls: type) -> bool:
 
 
 def _class_statement(
-    name: str, bases: tuple[type, ...], said: Iterable[tuple[str, object]]
+    name: str, bases: tuple[type, ...], said: Mapping[str, object]
 ) -> tuple[Location, str]:
     """Where the class statement that is being executed stands, and in which module."""
     frame = sys._getframe(2)
@@ -207,8 +242,8 @@ def _class_statement(
             break
         frame = frame.f_back
     listed = [getattr(base, "__name__", str(base)) for base in bases]
-    defaults = {"supports": None, "abstract": False, "ignore": ()}
-    listed += [f"{k}={v!r:.60}" for k, v in said if v is not defaults[k]]
+    defaults = {"supports": None, "abstract": False, "ignore": (), "effects": None}
+    listed += [f"{k}={v!r:.60}" for k, v in said.items() if v is not defaults[k]]
     text = f"class {name}({', '.join(listed)})"
     return (
         Location(frame.f_code.co_filename, frame.f_lineno, text),
@@ -235,6 +270,16 @@ def _promises(
         if not isinstance(name, str) or name not in TRANSFORMS:
             raise _wrong_supports(subject, name, "names no transform").error()
     return frozenset(map(str, names))
+
+
+def _policy(
+    subject: str, effects: object, inherited: Sequence[EffectPolicy]
+) -> EffectPolicy:
+    """Which effects the rules of a class may have: what it says, or its bases do."""
+    if effects is not None:
+        return parse_policy(effects, subject)
+    said = [policy for policy in inherited if policy != DEFAULT_POLICY]
+    return said[0] if said else DEFAULT_POLICY
 
 
 _OTHER_NAMES = {
@@ -270,7 +315,7 @@ def _raise_unknown_keywords(
     hooks = {base.__init_subclass__ for base in bases} if kwargs else set()
     if not kwargs or any(hasattr(hook, "__func__") for hook in hooks):
         return
-    name, ours = next(iter(kwargs)), ("supports", "abstract", "ignore")
+    name, ours = next(iter(kwargs)), ("supports", "abstract", "ignore", "effects")
     near = difflib.get_close_matches(name, ours, n=1, cutoff=0.5)
     raise Finding(
         code="SH117",
@@ -278,7 +323,8 @@ def _raise_unknown_keywords(
         headline=f"`{subject}`: there is no class keyword {name!r}"
         + (f"; did you mean {near[0]!r}?" if near else "."),
         path=name,
-        expected="supports=, abstract=, ignore=, or what an `__init_subclass__` takes",
+        expected="supports=, abstract=, ignore=, effects=, or what an "
+        "`__init_subclass__` takes",
         got=f"{name}={kwargs[name]!r:.60}",
         remedies=(f"{near[0]}=...",)
         if near

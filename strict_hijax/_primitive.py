@@ -39,6 +39,10 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
       abstract: whether this is an intermediate base, whose rules may be missing.
       ignore: codes of checks that are off for this class and its subclasses, such as
         ("SH316",) or, of one, "SH316".
+      effects: what side effects `vjp_fwd` and the backward rules may have besides those
+        that an instance declares: "jax" (what JAX allows in custom derivatives, the
+        default), "remat" (also under `jax.checkpoint`), "pure" (none), or an iterable
+        of effect types. Inherited.
 
     Attributes (set in `__init__`, before `super().__init__()`):
       in_avals: a tuple with the type of each input, such as `jax.typeof(x)`; an entry
@@ -51,6 +55,9 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
 
     Raises:
       StrictHijaxError: a fault; its subclasses and codes say which.
+
+    Warns:
+      AdviceWarning: what may be meant: SH906, where "remat" is promised.
 
     The contracts are those of `jax._src.hijax.HiPrim`.
 
@@ -99,6 +106,7 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
             supports: Iterable[str] | None = None,
             abstract: bool = False,
             ignore: Iterable[str] = (),
+            effects: str | Iterable[type] | None = None,
             **kwargs: Any,
         ) -> None: ...
 

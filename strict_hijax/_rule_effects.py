@@ -58,4 +58,6 @@ def effects_since(
 ) -> list[Finding]:
     """The same for a rule that JAX has called, in the trace that is under way."""
     recorded = _jax.effectful_equations_since(equations)
-    return effects_of_rule(facts, prim, rule, Recorded(recorded)) if recorded else []
+    if not recorded:
+        return []
+    return effects_of_rule(facts, prim, rule, Recorded(recorded, _jax.knows_the_line()))

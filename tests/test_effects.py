@@ -121,14 +121,17 @@ def define(body, where, within=directly, **options):
     return checked
 
 
-def expect(action, code, where, primitive, effect):
+def expect(action, code, where, primitive, effect, has_line=True):
     error = error_of(
         action, code, EffectError, NotImplementedError, where, primitive, effect
     )
     assert error.rule == where
     assert error.path == primitive
     assert error.location.filename == __file__
-    assert f"`{primitive}` at tests/test_effects.py:{error.location.line}" in str(error)
+    assert f"`{primitive}`" in str(error)
+    assert f"tests/test_effects.py:{error.location.line}" in str(error)
+    if has_line:
+        assert f"`{primitive}` at {error.location}" in str(error)
     return error
 
 
@@ -185,7 +188,15 @@ def test_an_effect_is_found_where_jax_traces_the_rule(where):
     checked = define(tap, where, eager=False)
     grad = jax.jit(jax.grad(lambda x: checked(x).sum()))
     action = lambda: grad(X)  # noqa: E731
-    expect(action, "SH501", where, "buffer_callback", "BufferCallbackEffect")
+    # What JAX transposes has the line of what it is the transpose of: bwd is named.
+    expect(
+        action,
+        "SH501",
+        where,
+        "buffer_callback",
+        "BufferCallbackEffect",
+        has_line=where != "bwd",
+    )
 
 
 @each_rule

@@ -9,6 +9,7 @@ import pytest
 import strict_hijax
 
 PUBLIC = {
+    "AdviceWarning",
     "ArgumentError",
     "CheckReport",
     "ClosedOverTracerError",

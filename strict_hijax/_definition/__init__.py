@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from strict_hijax._errors import Finding
 
 from . import derivations, names, presence, signatures, values
+from .advice import checkpoint_advice as checkpoint_advice
+from .advice import definition_advice as definition_advice
 from .facts import ClassFacts as ClassFacts
 from .facts import facts_of as facts_of
 from .facts import qualified_name as qualified_name

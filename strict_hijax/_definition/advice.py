@@ -1,0 +1,58 @@
+"""What a class may well mean, and should know of: advice, and never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from strict_hijax._errors import Finding
+from strict_hijax._rules import derived_half
+
+from .facts import ClassFacts
+
+
+def definition_advice(facts: ClassFacts) -> list[Finding]:
+    """The advice on a class that promises what its rules give in a way of JAX's own."""
+    promised = "remat" in facts.supports and not facts.abstract
+    return checkpoint_advice(facts) if promised else []
+
+
+def checkpoint_advice(facts: ClassFacts) -> list[Finding]:
+    """`jax.checkpoint` differentiates `jvp`, where the class has other reverse rules.
+
+    With `jax_remat3` off, which is the default, the body of a checkpoint is
+    differentiated forward and then transposed (`jax._src.ad_checkpoint`).
+    """
+    if not (facts.provides("vjp_fwd") and facts.provides("jvp")):
+        return []
+    jvp, vjp = (set(_sources(facts, rule)) for rule in ("jvp", "vjp_fwd"))
+    return [] if vjp <= jvp else [_checkpoint(facts)]
+
+
+def _sources(facts: ClassFacts, rule: str) -> Iterator[str]:
+    """The rules, written by hand, that a rule is derived from in the end."""
+    half = derived_half(facts.rules[rule])
+    if half is None:
+        yield rule
+    else:
+        for need in half[0].needs:
+            yield from _sources(facts, need)
+
+
+def _checkpoint(facts: ClassFacts) -> Finding:
+    derived = derived_half(facts.rules["jvp"]) is not None
+    source = "lin" if derived else "jvp"
+    pair = "vjp_from_lin" if derived else "vjp_from_jvp"
+    return facts.finding(
+        "SH906",
+        "has reverse rules of its own beside `jvp`: under `jax.checkpoint`, JAX takes "
+        "the gradient from `jvp` and calls neither `vjp_fwd` nor the backward rule.",
+        rule="jvp",
+        location=facts.where("vjp_fwd"),
+        expected=f"reverse rules derived from `{source}`, which give one gradient",
+        got="`vjp_fwd` written by hand; the configuration `jax_remat3` calls it",
+        remedies=(
+            f"vjp_fwd, vjp_bwd_retval = {pair}",
+            'jax.config.update("jax_remat3", True)   # calls your reverse rules',
+            'ignore=("SH906",)   # where both are known to give one gradient',
+        ),
+    )
