@@ -10,17 +10,16 @@ from strict_hijax._errors import Finding, raise_findings, without_ignored
 from strict_hijax._report import CheckReport, advice_of, describe_all
 
 from .advice import order_advice, replaced_advice
-from .custom_vjp import attributes_of, no_rules_finding, rules_of
 from .declared_types import DeclaredTypes, Source, given_inputs
-from .definition import definition_findings
 from .eager import Examination
 from .exceptions import first_line
+from .families import Family, family_of
 from .first_calls import Checker
 from .rules import FunctionRules, Inputs, qualified_name
 
 
 def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
-    """Check all rules of a checked function, or of any `jax.custom_vjp`.
+    """Check all rules of a checked function, or of any custom_vjp or custom_jvp.
 
     Args:
       function: the function.
@@ -34,13 +33,14 @@ def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
     Raises:
       StrictHijaxError: a rule breaks its contract, or the arguments do not fit.
     """
-    attributes = attributes_of(function)
-    if attributes is None:
-        raise _not_custom_vjp(function).error()
-    all_rules = rules_of(attributes)
+    family = family_of(function)
+    attributes = None if family is None else family.attributes_of(function)
+    if family is None or attributes is None:
+        raise _without_rules(function).error()
+    all_rules = family.rules_of(attributes)
     if not all_rules:
         fun, argnums = attributes["fun"], attributes["nondiff_argnums"]
-        raise no_rules_finding(fun, argnums).error()
+        raise family.no_rules(fun, argnums).error()
     options = getattr(function, "_options", None)
     policy = EffectPolicy() if options is None else options.policy
     ignored = frozenset[str]() if options is None else options.ignored
@@ -49,11 +49,11 @@ def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
     reports: list[CheckReport] = []
     advice: list[Finding] = []
     for rules in all_rules:
-        raise_findings(definition_findings(rules), ignored)
+        raise_findings(family.defined(rules), ignored)
         source, inputs = _given(declared, rules, args, kwargs)
-        checker = Checker(rules, policy, ignored, eager=True)
+        checker = Checker(rules, policy, ignored, True, family.examine)
         seen = checker.check_at_import(inputs, declared.axes, source)
-        reports.append(_report(rules, inputs, seen))
+        reports.append(_report(family, rules, inputs, seen))
         advice += [*replaced_advice(before, rules), *order_advice(rules), *seen.advice]
     left = without_ignored(advice, ignored)
     return dataclasses.replace(reports[-1], advice=tuple(map(advice_of, left)))
@@ -69,7 +69,9 @@ def _given(
     return "check", given_inputs(rules, args, kwargs, "check")
 
 
-def _report(rules: FunctionRules, inputs: Inputs, seen: Examination) -> CheckReport:
+def _report(
+    family: Family, rules: FunctionRules, inputs: Inputs, seen: Examination
+) -> CheckReport:
     takes = ", ".join(describe_all(inputs.avals))
     outputs = () if seen.outputs is None else seen.outputs.avals
     unchecked: tuple[str, ...] = ()
@@ -80,18 +82,19 @@ def _report(rules: FunctionRules, inputs: Inputs, seen: Examination) -> CheckRep
         f"{rules.subject}: ({takes}) -> ({', '.join(describe_all(outputs))})",
         rules=tuple(rule.report() for rule in seen.traced),
         residual_bytes=seen.residual_bytes,
-        transforms={"grad": "provided", "vmap": "derived", "jvp": "missing"},
+        transforms=dict(family.transforms),
         unchecked=unchecked,
     )
 
 
-def _not_custom_vjp(function: Any) -> Finding:
+def _without_rules(function: Any) -> Finding:
     name = qualified_name(function)
     return Finding(
         code="SH122",
         subject=name,
         headline=f"`{name}` is given to `check` and has no rules.",
-        expected="a HiPrim, or a function made by checked_custom_vjp or jax.custom_vjp",
+        expected="a HiPrim, or a function made by checked_custom_vjp, "
+        "checked_custom_jvp, jax.custom_vjp or jax.custom_jvp",
         got=repr(function)[:80],
         remedies=(f"@checked_custom_vjp   # above {name.rpartition('.')[2]}",),
     )

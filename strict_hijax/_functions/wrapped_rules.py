@@ -102,7 +102,7 @@ class RuleWrapper:
 
         @named_like(rules.fwd)
         def fwd(*args: Any) -> Any:
-            result = self._run("fwd", code, args)
+            result = self.run("fwd", code, args)
             return self._checked(result, "fwd", args)
 
         return fwd
@@ -115,7 +115,7 @@ class RuleWrapper:
         def rem(residuals: Any, *args: Any) -> Any:
             if isinstance(residuals, Residuals):
                 residuals = residuals.value
-            result = self._run("rem", code, (residuals, *args))
+            result = self.run("rem", code, (residuals, *args))
             return self._checked(result, "rem", args)
 
         return rem
@@ -129,14 +129,14 @@ class RuleWrapper:
         def bwd(*args: Any) -> Any:
             residuals = args[static]
             if not isinstance(residuals, Residuals):
-                return self._run("bwd", code, args)
+                return self.run("bwd", code, args)
             context, cts = residuals.context, args[static + 1]
             before = (*args[:static], residuals.value, cts)
             accums, watches = args[static + 2 :], None
             if rules.with_accums:
                 watches = Watches(self._lets_pass)
                 accums = tree_util.tree_map(watches.stand_in, accums)
-            result = self._run("bwd", code, (*before, *accums))
+            result = self.run("bwd", code, (*before, *accums))
             may_skip = (
                 not context.all_perturbed
                 or any_zero(cts)
@@ -150,7 +150,8 @@ class RuleWrapper:
 
         return bwd
 
-    def _run(self, role: str, code: CodeKey, args: Sequence[Any]) -> Any:
+    def run(self, role: str, code: CodeKey, args: Sequence[Any]) -> Any:
+        """Call a rule, and look at what it closes over and at its effects."""
         rule = self.rules.rule(role)
         remember_held(self.rules, role)
         count = _jax.equations_so_far()
@@ -161,7 +162,12 @@ class RuleWrapper:
             explain_tracer(self.rules, role, self.ignored, error)
             raise
         if effectful := _jax.effectful_equations_since(count):
-            found = effect_findings(self.rules, role, Recorded(effectful), self.policy)
+            found = effect_findings(
+                self.rules,
+                role,
+                Recorded(effectful, _jax.knows_the_line()),
+                self.policy,
+            )
             raise_findings(found, self.ignored)
         return result
 

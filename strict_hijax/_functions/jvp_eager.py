@@ -1,0 +1,186 @@
+"""The rule of a custom_jvp function traced ahead of JAX, and found linear or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jax import tree_util
+
+from strict_hijax import _jax
+from strict_hijax._effects import EffectPolicy
+from strict_hijax._errors import Finding
+from strict_hijax._linearity import (
+    Equation,
+    dependent_equations,
+    nonlinear_equations,
+)
+from strict_hijax._types import has_no_tangent, is_zero, tangent_type
+
+from .custom_jvp import JvpRules
+from .eager import Depth, Examination, Tracing, has_tangent
+from .jvp_results import jvp_findings, output_paths, tangent_leaves
+from .progress import KnownCall
+from .rules import FunctionRules, Inputs
+
+
+def examine_jvp(
+    rules: FunctionRules, inputs: Inputs, policy: EffectPolicy, depth: Depth
+) -> Examination:
+    """Trace the primal, and then the rule, on the types of one call.
+
+    Whether it is linear can only be seen here: where JAX calls the rule there are
+    values, or traces that JAX takes apart. So it is traced also where JAX is about to
+    call it; what it raises is then left to JAX.
+    """
+    seen = Examination()
+    if not isinstance(rules, JvpRules):
+        return seen
+    trace = _JvpTracing(rules, inputs, policy, seen)
+    if not trace.primal() or depth is Depth.PRIMAL:
+        return seen
+    if any(map(has_tangent, inputs.avals)):
+        trace.jvp(rules)
+    if depth is Depth.CALLED and seen.stopped is not None:
+        seen.stopped[1].__traceback__ = None
+        seen.stopped = None
+    return seen
+
+
+class _JvpTracing(Tracing):
+    """One examination under way."""
+
+    __slots__ = ()
+
+    def jvp(self, rules: JvpRules) -> None:
+        """Trace the rule with everything perturbed, and judge what it returns."""
+        outputs = self.seen.outputs
+        types = [tangent_type(aval) for aval in self.inputs.avals]
+        if outputs is None or None in types:
+            return  # a hijax type that does not say
+        given = [aval for aval in types if not has_no_tangent(aval)]
+        count = len(self.inputs.avals)
+        places: list[int] = []
+
+        def jvp(*leaves: Any) -> list[Any]:
+            tangents = _tangents(rules, types, iter(leaves[count:]))
+            args = [
+                tree_util.tree_unflatten(self.inputs.treedef, each)
+                for each in (leaves[:count], tangents)
+            ]
+            result = rules.jvp(*self.inputs.static_values, *args)
+            found = jvp_findings(rules, result, outputs)
+            self.seen.findings += found
+            if found:
+                return []
+            flat = tree_util.tree_leaves(result[0])
+            dots = tangent_leaves(rules, result[1])[0]
+            places.extend(i for i, dot in enumerate(dots) if _can_be_traced(dot))
+            return [*flat, *(dots[i] for i in places)]
+
+        known = KnownCall(rules, self.inputs, outputs, self.primal_jaxpr)
+        avals = [*self.inputs.avals, *given]
+        rule = self.trace("jvp", jvp, avals, known)
+        if rule is None or self.jaxpr is None or not rule.gives:
+            return
+        linear = [False] * count + [True] * len(given)
+        self.seen.findings += _not_linear(
+            rules, self.jaxpr, linear, outputs.treedef, places
+        )
+        rule.gives = (*outputs.avals, *map(tangent_type, outputs.avals))
+        rule.takes = (*self.inputs.avals, *types)
+
+
+def _can_be_traced(dot: Any) -> bool:
+    return not is_zero(dot) and not has_no_tangent(_jax.typeof(dot))
+
+
+def _tangents(rules: JvpRules, types: Sequence[Any], given: Iterator[Any]) -> list[Any]:
+    """Tangents of the inputs, as JAX gives them; of integers, zeros of float0."""
+    zeros = _jax.SymbolicZero if rules.symbolic_zeros else _jax.zeros_of_float0
+    return [zeros(aval) if has_no_tangent(aval) else next(given) for aval in types]
+
+
+# --- linearity ------------------------------------------------------------------------
+
+
+def _not_linear(
+    rules: JvpRules, jaxpr: Any, linear: Sequence[bool], treedef: Any, places: list[int]
+) -> Iterator[Finding]:
+    count = treedef.num_leaves
+    outputs = output_paths(treedef, "output")
+    dependent = [e for e in dependent_equations(jaxpr, linear) if e.output < count]
+    if dependent:  # the two are swapped, perhaps: then the tangent is no tangent either
+        yield _depends(rules, outputs[dependent[0].output], dependent[0])
+        return
+    tangents = output_paths(treedef, "tangent")
+    for equation in nonlinear_equations(jaxpr, linear):
+        if equation.output >= count:
+            path = tangents[places[equation.output - count]]
+            make = _affine if equation.is_affine else _nonlinear
+            yield make(rules, path, equation)
+
+
+def _by(equation: Equation) -> str:
+    if not equation.primitive:
+        return "it is a primal as it is"
+    where = "" if equation.location is None else f" at {equation.location}"
+    return f"`{equation.primitive}`{where}"
+
+
+def _nonlinear(rules: JvpRules, path: str, equation: Equation) -> Finding:
+    return rules.finding(
+        "SH440",
+        "jvp",
+        f"is not linear in the tangents: `{path}` is made by {_by(equation)}.",
+        path=path,
+        expected="an output that is linear in the tangents: products with primals, "
+        "sums, and what moves elements",
+        got=_by(equation),
+        location=equation.location or rules.location("jvp"),
+        facts=(
+            "In forward mode JAX gives the value as it is. In reverse mode it fails,",
+            "and the error does not name this rule.",
+        ),
+        remedies=(
+            "a derivative times the tangent, such as jnp.cos(x) * x_dot",
+            'ignore=("SH440",)   # where it is meant, in forward mode alone',
+        ),
+    )
+
+
+def _affine(rules: JvpRules, path: str, equation: Equation) -> Finding:
+    return rules.finding(
+        "SH441",
+        "jvp",
+        f"adds to `{path}` what is no tangent: {_by(equation)}. For zero tangents it "
+        "must be zero.",
+        path=path,
+        expected="an output that is linear in the tangents, zero where they are zero",
+        got=_by(equation),
+        location=equation.location or rules.location("jvp"),
+        facts=(
+            "Reverse mode drops it without a word, and forward mode does not: the two",
+            "disagree.",
+        ),
+        remedies=(
+            "drop the term without a tangent, or multiply it by the tangent",
+            "jnp.where(mask, tangent_out, 0.0)   # zero, where it is masked",
+        ),
+    )
+
+
+def _depends(rules: JvpRules, path: str, equation: Equation) -> Finding:
+    return rules.finding(
+        "SH442",
+        "jvp",
+        f"returns as its output what depends on the tangents: `{path}` is made by "
+        f"{_by(equation) if equation.primitive else 'a tangent as it is'}. Are output "
+        "and tangent swapped?",
+        path=path,
+        expected="(output, tangent), in this order; the output is that of the function",
+        got=_by(equation) if equation.primitive else "a tangent as it is",
+        location=equation.location or rules.location("jvp"),
+        jax_says="Linearization failed to produce known values for all output primals.",
+        remedies=("return primal_out, tangent_out",),
+    )
