@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -334,6 +334,45 @@ def effects_finding(facts: ClassFacts, prim: Any) -> Finding | None:
         expected="a set of effects",
         got=repr(prim.effects)[:80],
         remedies=("self.effects = frozenset({MyEffect()})",),
+    )
+
+
+def instance_advice(facts: ClassFacts, prim: Any) -> list[Finding]:
+    """Attributes of an instance that its equality and hash ignore."""
+    own_equality = type(prim).__eq__ is not _jax.HiPrim.__eq__
+    held = [] if own_equality else vars(prim).items()
+    told = (*prim.in_avals_flat, *prim.out_avals_flat, *prim.params.values())
+    return [
+        _ignored_by_equality(facts, name, value)
+        for name, value in held
+        if not name.startswith("_")
+        and name not in prim.params
+        and name not in HIDING | _ALLOWED
+        and not _holds_only(value, told)
+    ]
+
+
+def _holds_only(value: Any, told: Sequence[Any]) -> bool:
+    """Whether a value is, in all its leaves, what an instance declares anyway."""
+    if any(value is each for each in told):
+        return True
+    try:
+        leaves = tree_util.tree_leaves(value)
+    except Exception:  # a dict whose keys cannot be sorted
+        return False
+    return all(any(leaf is each for each in told) for leaf in leaves)
+
+
+def _ignored_by_equality(facts: ClassFacts, name: str, value: Any) -> Finding:
+    return facts.finding(
+        "SH904",
+        f"sets `self.{name}`, which is not in `params`: equality and hash ignore it, "
+        "so a cache takes two instances that differ in it for the same.",
+        path=name,
+        location=_own_init(facts) or facts.location,
+        expected="all that tells one instance from another in `params`",
+        got=f"self.{name}: {describe_value(value)}",
+        remedies=(f"self.params = dict({name}={name})   # JAX sets self.{name} of it",),
     )
 
 

@@ -132,7 +132,7 @@ def test_a_helper_where_the_rule_is_not_promised(name: str, like: Any) -> None:
 @pytest.mark.parametrize("name", WORDS)
 def test_a_helper_beside_the_rules_that_are_promised(name: str) -> None:
     rules = [expand, vjp_fwd, vjp_bwd, jvp, lin, linearized, batch, transpose]
-    promised = ("grad", "jvp", "linearize", "vmap", "transpose", "remat")
+    promised = ("grad", "jvp", "linearize", "vmap", "transpose")
     members: dict[str, Any] = {rule.__name__: rule for rule in rules}
     members[name] = vjp_bwd_retval
     assert issubclass(sine(keywords={"supports": promised}, **members), StrictHiPrim)
