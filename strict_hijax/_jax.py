@@ -66,8 +66,8 @@ try:
     )
     from jax._src.effects import remat_allowed_effects as remat_allowed_effects
     from jax._src.hijax import HiPrim as HiPrim
-    from jax._src.hijax import custom_jvp3 as _custom_jvp3
-    from jax._src.hijax import custom_vjp3 as _custom_vjp3
+    from jax._src.hijax import custom_jvp3 as custom_jvp3
+    from jax._src.hijax import custom_vjp3 as custom_vjp3
     from jax._src.hijax import jvp_from_lin as jvp_from_lin
     from jax._src.hijax import linearize_from_jvp as linearize_from_jvp
     from jax._src.hijax import vjp_from_jvp as vjp_from_jvp
@@ -254,84 +254,7 @@ def clean_context() -> Generator[None]:
         _mesh.device_context.set_local(device_mesh)
 
 
-# --- custom_vjp ---------------------------------------------------------------------
-
-
-def rules_of_custom_vjp3(function: Any) -> dict[str, Any] | None:
-    """The attributes of a function that `jax_custom_vjp3` made on 0.11.2, by the names
-    of `jax.custom_vjp`; None for anything else. Remove with 0.11.2."""
-    if not isinstance(function, _custom_vjp3):
-        return None
-    return {
-        "fun": function.f,
-        "nondiff_argnums": tuple(sorted(function.static_argnums)),
-        "fwd": function.fwd,
-        "bwd": function.bwd,
-        "symbolic_zeros": function.symz,
-        "optimize_remat": function.opt_remat,
-        "with_logs": function.with_logs,
-    }
-
-
-def make_custom_vjp(attributes: dict[str, Any]) -> Callable[..., Any]:
-    """A plain `jax.custom_vjp` with these attributes, however JAX would run it now."""
-    fun, nondiff_argnums = attributes["fun"], attributes["nondiff_argnums"]
-    if CUSTOM_VJP_HAS_NEW and custom_vjp3_enabled():
-        made: Any = _custom_vjp3(fun, nondiff_argnums)
-        define = made.defvjp_with_logs if attributes["with_logs"] else made.defvjp
-        define(
-            attributes["fwd"],
-            attributes["bwd"],
-            symbolic_zeros=attributes["symbolic_zeros"],
-            optimize_remat=attributes["optimize_remat"],
-        )
-        return made
-    plain: Any = object.__new__(CustomVJP)
-    plain.__init__(fun, nondiff_argnums)
-    plain.__dict__.update(attributes)
-    return plain
-
-
-def rules_of_custom_jvp3(function: Any) -> dict[str, Any] | None:
-    """The attributes of a function that `jax_custom_jvp3` made on 0.11.2, by the names
-    of `jax.custom_jvp`; None for anything else. Remove with 0.11.2."""
-    if not isinstance(function, _custom_jvp3):
-        return None
-    return {
-        "fun": function.f,
-        "nondiff_argnums": tuple(sorted(function.static_argnums)),
-        "jvp": function.jvp_fun,
-        "symbolic_zeros": function.symz,
-    }
-
-
-def make_custom_jvp(attributes: dict[str, Any]) -> Callable[..., Any]:
-    """A plain `jax.custom_jvp` with these attributes, however JAX would run it now."""
-    fun, nondiff_argnums = attributes["fun"], attributes["nondiff_argnums"]
-    if CUSTOM_VJP_HAS_NEW and custom_jvp3_enabled():
-        made: Any = _custom_jvp3(fun, nondiff_argnums)
-        made.defjvp(attributes["jvp"], symbolic_zeros=attributes["symbolic_zeros"])
-        return made
-    plain: Any = object.__new__(CustomJVP)
-    plain.__init__(fun, nondiff_argnums)
-    plain.__dict__.update(attributes)
-    return plain
-
-
-def functions_of_defjvps(rule: Any) -> tuple[Any, ...] | None:
-    """What `defjvps` made a rule of; None for a rule of the user's own."""
-    code = getattr(rule, "__code__", None)
-    if code is None or getattr(rule, "__qualname__", "") not in _MADE_BY_DEFJVPS:
-        return None
-    if rule.__module__ not in (CustomJVP.__module__, _custom_jvp3.__module__):
-        return None
-    cells = zip(code.co_freevars, rule.__closure__ or (), strict=True)
-    return next((c.cell_contents for name, c in cells if name == "jvps"), None)
-
-
-_MADE_BY_DEFJVPS = frozenset(
-    f"{cls.__qualname__}.defjvps.<locals>.jvp" for cls in (CustomJVP, _custom_jvp3)
-)
+# --- custom derivatives ---------------------------------------------------------------
 
 
 def is_differentiated(value: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding, Location, location_of
+from strict_hijax._jax_functions import functions_of_defjvps, rules_of_custom_jvp3
 
 from . import jvp_sentences as sentences
 from .custom_vjp import own_attributes
@@ -84,7 +85,7 @@ def attributes_of(function: Any) -> dict[str, Any] | None:
         attributes.setdefault("jvp", None)
         attributes.setdefault("symbolic_zeros", False)
         return attributes
-    return _jax.rules_of_custom_jvp3(function)
+    return rules_of_custom_jvp3(function)
 
 
 def rules_of(attributes: Mapping[str, Any]) -> list[FunctionRules]:
@@ -98,7 +99,7 @@ def rules_of(attributes: Mapping[str, Any]) -> list[FunctionRules]:
             attributes["nondiff_argnums"],
             symbolic_zeros=bool(attributes.get("symbolic_zeros")),
             jvp=jvp,
-            parts=_jax.functions_of_defjvps(jvp),
+            parts=functions_of_defjvps(jvp),
         )
     ]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding
+from strict_hijax._jax_functions import rules_of_custom_vjp3
 
 from . import sentences
 from .rules import FunctionRules
@@ -22,7 +23,7 @@ def attributes_of(function: Any) -> dict[str, Any] | None:
     """The attributes of an existing custom_vjp function; None for any other."""
     if isinstance(function, _jax.CustomVJP):
         return own_attributes(function)
-    return _jax.rules_of_custom_vjp3(function)
+    return rules_of_custom_vjp3(function)
 
 
 def rules_of(attributes: Mapping[str, Any]) -> list[FunctionRules]:

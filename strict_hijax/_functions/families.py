@@ -13,6 +13,7 @@ from typing import Any
 from strict_hijax import _jax
 from strict_hijax._effects import EffectPolicy
 from strict_hijax._errors import Finding
+from strict_hijax._jax_functions import make_custom_jvp, make_custom_vjp
 
 from . import custom_jvp, custom_vjp
 from .custom_jvp import JvpRules
@@ -96,7 +97,7 @@ VJP = Family(
     defined=definition_findings,
     examine=examine,
     wrapped=_wrapped_vjp,
-    handed=_jax.make_custom_vjp,
+    handed=make_custom_vjp,
     run_by=_jax.custom_vjp3_enabled,
     transforms={"grad": "provided", "vmap": "derived", "jvp": "missing"},
 )
@@ -110,7 +111,7 @@ JVP = Family(
     defined=jvp_definition_findings,
     examine=examine_jvp,
     wrapped=_wrapped_jvp,
-    handed=_jax.make_custom_jvp,
+    handed=make_custom_jvp,
     run_by=_jax.custom_jvp3_enabled,
     transforms={"grad": "derived", "vmap": "derived", "jvp": "provided"},
 )
