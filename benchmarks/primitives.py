@@ -19,7 +19,7 @@ from .kit import Kit
 type Fun = Callable[..., Any]
 
 
-def _at_front(size: int, x: Any, dim: int | None) -> Any:
+def at_front(size: int, x: Any, dim: int | None) -> Any:
     """`x` with its mapped axis first, or repeated along a new one."""
     if dim is None:
         return jnp.broadcast_to(x, (size, *x.shape))
@@ -29,7 +29,7 @@ def _at_front(size: int, x: Any, dim: int | None) -> Any:
 def _apply_batched(apply: Fun, axis_data: Any, args: Any, dims: Any) -> tuple[Any, int]:
     """Batch an elementwise primitive: the same one, on larger arrays."""
     size = axis_data.size
-    return apply(*(_at_front(size, x, d) for x, d in zip(args, dims, strict=True))), 0
+    return apply(*(at_front(size, x, d) for x, d in zip(args, dims, strict=True))), 0
 
 
 def elementwise(kit: Kit) -> Fun:

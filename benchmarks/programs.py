@@ -11,7 +11,7 @@ import numpy as np
 from examples import registry
 from examples.plain import plain_twin
 
-from . import functions, model, primitives
+from . import functions, model, primitives, transformed
 from .kit import STRICT, Kit
 
 type Fun = Callable[..., Any]
@@ -58,6 +58,9 @@ PRIMITIVES = (
         NO_JVP_NOR_REMAT,
     ),
     Program("primitive: chain of four", primitives.chain, (X,)),
+    Program("primitive: linearized", transformed.linearized, (X,)),
+    Program("primitive: transposed", transformed.transposed, (X,)),
+    Program("primitive: reduced by dce", transformed.reduced, (X,)),
 )
 
 FUNCTIONS = (

@@ -34,7 +34,11 @@ def derivative(logits: jax.Array, labels: jax.Array) -> jax.Array:
     return jax.nn.softmax(widened(logits)) - is_label(logits, labels)
 
 
-class CrossEntropy(StrictHiPrim, supports=("grad", "jvp", "vmap", "remat")):
+class CrossEntropy(
+    StrictHiPrim,
+    supports=("grad", "jvp", "vmap", "remat"),
+    ignore=("SH906",),  # under checkpoint JAX takes `jvp`: it is of the same gradient
+):
     """-log softmax(logits)[label], for logits of shape (..., classes)."""
 
     def __init__(self, logits: ShapedArray, labels: ShapedArray):

@@ -25,7 +25,11 @@ def summed_to(shape: tuple[int, ...], x: jax.Array) -> jax.Array:
     return jnp.sum(x, axis=repeated).reshape(shape)
 
 
-class RMSNorm(StrictHiPrim, supports=("grad", "jvp", "vmap", "remat")):
+class RMSNorm(
+    StrictHiPrim,
+    supports=("grad", "jvp", "vmap", "remat"),
+    ignore=("SH906",),  # under checkpoint JAX takes `jvp`: it is of the same gradient
+):
     """x / rms(x) * scale over the last axis, in the type of x.
 
     `scale` broadcasts against x, so that a batch of scales is nothing special.

@@ -7,11 +7,12 @@ cannot drift apart.
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import pytest
 
 import strict_hijax
-from benchmarks import hlo, primitives
+from benchmarks import hlo, primitives, transformed
 from benchmarks.hlo import (
     DIFFERS,
     IDENTICAL,
@@ -45,6 +46,16 @@ def test_stablehlo_is_identical_on_every_platform(name: str, transform: str) -> 
 @pytest.mark.parametrize("transform", ["forward", "grad"])
 def test_no_program_is_left_out_of_forward_and_gradient(transform: str) -> None:
     assert not [name for name in PROGRAMS if transform in PROGRAMS[name].refused]
+
+
+def test_remat_rules_are_called_and_leave_no_trace() -> None:
+    program = Program("remat", transformed.rematerialized, (X,))
+    jax.config.update("jax_remat3", True)
+    try:
+        found = compare(program, "grad of checkpoint")
+    finally:
+        jax.config.update("jax_remat3", False)
+    assert {c.status for c in found} == {IDENTICAL}, describe(found)
 
 
 def twins(strict, plain) -> Program:
