@@ -166,12 +166,14 @@ def trace_to_jaxpr(
 ) -> Any:
     """The jaxpr of a function of flat inputs to flat outputs, on JAX types.
 
+    Its inputs are those of the function; what that closes over is among its constants.
     Unlike `jax.make_jaxpr` it takes types as `typeof` gives them: Refs, shardings,
     varying axes, weak types and hijax types.
     """
     info = _api_util.debug_info(name, fun, tuple(in_avals), {})
     wrapped = _linear_util.wrap_init(fun, debug_info=info)
-    return _partial_eval.trace_to_jaxpr_dynamic(wrapped, list(in_avals))[0]
+    jaxpr, _, consts = _partial_eval.trace_to_jaxpr_dynamic(wrapped, list(in_avals))
+    return jaxpr.with_consts(consts)
 
 
 def flags_error(flags: Any, treedef: Any, tree: Any) -> str | None:
