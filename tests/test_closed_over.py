@@ -48,7 +48,9 @@ def test_a_tracer_of_an_outer_jit():
     np.testing.assert_array_equal(outer(2.0), 2 * jnp.ones(3))
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="0.11.2 takes no tracer there")
+@pytest.mark.skipif(
+    jax.__version_info__ < (0, 12), reason="0.11.2 takes no tracer there"
+)
 def test_a_tracer_where_nondiff_argnums_declares_a_static_value():
     f = checked_custom_jvp(lambda n, x: x * n, nondiff_argnums=(0,))
     f.defjvp(lambda n, primals, tangents: (f(n, *primals), tangents[0] * n))
