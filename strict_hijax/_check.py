@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import _jax
-from ._construction import instance_advice
-from ._definition import ClassFacts, checkpoint_advice
-from ._errors import Finding, StrictHijaxError, without_ignored
-from ._examples import (
-    examples_of,
-    failing_examples,
-    in_short,
-    judge,
-    trace_instance,
-)
-from ._report import CheckReport, advice_of
-from ._tracing import raise_traced, subject_of
-from ._transforms import facts_of_class, transforms_of
+from ._errors import Finding
+from ._report import CheckReport
 
 
 @_jax.user_boundary
@@ -53,10 +42,10 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
     """
     if _is_primitive(target) and (args or kwargs):
         raise _arguments_for_a_primitive().error()
-    if isinstance(target, _jax.HiPrim):
-        return check_instance(target)
     if _is_primitive(target):
-        return _check_class(target)
+        from ._check_primitives import check_primitive
+
+        return check_primitive(target)
     if callable(target) and not isinstance(target, type):
         from ._functions.check import check_function
 
@@ -91,40 +80,3 @@ def _arguments_for_a_primitive() -> Finding:
         expected="the instance alone, or its class",
         remedies=("check(prim)",),
     )
-
-
-def _check_class(cls: type) -> CheckReport:
-    facts = facts_of_class(cls)
-    try:
-        instances = examples_of(cls)
-    except StrictHijaxError:
-        raise
-    except Exception as error:
-        raise failing_examples(cls, error) from error
-    reports = tuple(check_instance(prim) for prim in instances)
-    return CheckReport(facts.subject, transforms=transforms_of(facts), examples=reports)
-
-
-def check_instance(prim: Any) -> CheckReport:
-    """Check one instance; raise what is found."""
-    facts = facts_of_class(type(prim))
-    traced = trace_instance(facts, prim)
-    judge(facts, traced, lambda error: False)
-    raise_traced([traced], _ignored_by(type(prim)))
-    return CheckReport(
-        subject_of(facts, prim),
-        rules=tuple(traced.reports),
-        residual_bytes=traced.residual_bytes,
-        transforms=transforms_of(facts),
-        unchecked=tuple(f"{rule}: {in_short(e)}" for rule, e in traced.unchecked),
-        advice=tuple(map(advice_of, _advice(facts, prim))),
-    )
-
-
-def _advice(facts: ClassFacts, prim: Any) -> list[Finding]:
-    found = [*checkpoint_advice(facts), *instance_advice(facts, prim)]
-    return without_ignored(found, _ignored_by(facts.cls))
-
-
-def _ignored_by(cls: type) -> frozenset[str]:
-    return getattr(cls, "_ignored", frozenset[str]())

@@ -7,11 +7,10 @@ and custom_jvp, 5xx effects, 9xx advice.
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """One fault: its stable name, its title, and the class of its error."""
 
     name: str

@@ -339,7 +339,8 @@ def effects_finding(facts: ClassFacts, prim: Any) -> Finding | None:
 
 def instance_advice(facts: ClassFacts, prim: Any) -> list[Finding]:
     """Attributes of an instance that its equality and hash ignore."""
-    own_equality = type(prim).__eq__ is not _jax.HiPrim.__eq__
+    cls: Any = type(prim)
+    own_equality = cls.__eq__ is not _jax.HiPrim.__eq__
     held = [] if own_equality else vars(prim).items()
     told = (*prim.in_avals_flat, *prim.out_avals_flat, *prim.params.values())
     return [

@@ -6,10 +6,9 @@ type which a library registers is allowed here too.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from . import _jax
 from ._errors import Finding, Location
@@ -18,8 +17,7 @@ from ._rules import BACKWARD_RULES
 POLICIES = ("jax", "remat", "pure")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class EffectPolicy:
+class EffectPolicy(NamedTuple):
     """Which effects the primal, fwd and bwd may have.
 
     `name` is "jax", "remat" or "pure"; or "types", where only `types` are allowed.
@@ -101,8 +99,7 @@ def _wrong_policy(policy: Any, subject: str) -> Exception:
 # --- findings -------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """Equations of a trace that is under way, in place of a jaxpr."""
 
     eqns: list[Any]

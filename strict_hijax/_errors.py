@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import dataclasses
 import functools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax.errors import UnexpectedTracerError
 
@@ -25,8 +24,7 @@ from ._raised import has_text, raised_at, shortened
 IGNORE_VARIABLE = "STRICT_HIJAX_IGNORE"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A place in the user's code; `text` is what stands there."""
 
     filename: str
@@ -45,8 +43,7 @@ def location_of(function: object, text: str = "") -> Location | None:
     return Location(code.co_filename, code.co_firstlineno, text)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     """One fault: what, where, expected, got, and what to write instead.
 
     Attributes:
@@ -290,7 +287,7 @@ def untraceable_error(finding: Finding, cause: Exception) -> StrictHijaxError:
     """
     place = None if has_text(cause) else raised_at(cause)
     if place is not None and not any(place in fact for fact in finding.facts):
-        finding = dataclasses.replace(finding, facts=(*finding.facts, place))
+        finding = finding._replace(facts=(*finding.facts, place))
     bases: tuple[type, ...] = (UntraceableRuleError, type(cause))
     if isinstance(cause, StrictHijaxError):
         bases = (UntraceableRuleError,)

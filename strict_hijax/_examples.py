@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import types
@@ -128,7 +127,7 @@ _NEEDS_VALUES = (
 def _for_values_alone(facts: ClassFacts, finding: Finding) -> Finding:
     """Say also what to write where the rule is only ever run eagerly."""
     line = class_line(facts, 'ignore=("SH320",)') + "   # it is never traced"
-    return dataclasses.replace(finding, remedies=(*finding.remedies, line))
+    return finding._replace(remedies=(*finding.remedies, line))
 
 
 def _speaks_of_a_module(error: Exception) -> bool:

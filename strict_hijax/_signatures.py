@@ -7,12 +7,11 @@ be seen (a property, a jitted function, a partial) is one about which nothing is
 
 from __future__ import annotations
 
-import dataclasses
 import dis
 import functools
 import inspect
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def function_of(value: object) -> types.FunctionType | None:
@@ -42,8 +41,7 @@ def is_property_with_arguments(value: object) -> bool:
     return arity is not None and arity.least > 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Arity:
+class Arity(NamedTuple):
     """How many positional arguments a function can take, after any `self`.
 
     `most` is None for a function with `*args`; `first` is what it calls its self.
@@ -54,17 +52,17 @@ class Arity:
     required_keywords: tuple[str, ...]
     names: tuple[str, ...]
     first: str | None
-    _code: types.CodeType
-    _defaults: int
-    _defaulted: frozenset[str]
+    code: types.CodeType
+    defaults: int
+    defaulted: frozenset[str]
 
     @property
     def written(self) -> str:
         """The parameters as they stand in the source, with any `self`."""
-        cells = tuple(types.CellType() for _ in self._code.co_freevars)
-        defaults = (_Dots(),) * self._defaults
-        bare = types.FunctionType(self._code, {}, None, defaults, cells)
-        bare.__kwdefaults__ = dict.fromkeys(self._defaulted, _Dots())
+        cells = tuple(types.CellType() for _ in self.code.co_freevars)
+        defaults = (_Dots(),) * self.defaults
+        bare = types.FunctionType(self.code, {}, None, defaults, cells)
+        bare.__kwdefaults__ = dict.fromkeys(self.defaulted, _Dots())
         return str(inspect.signature(bare))
 
     def takes(self, count: int) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding, location_of
@@ -15,8 +14,7 @@ from strict_hijax._signatures import arity_of, function_of, names_used
 from .facts import ClassFacts
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LookAlike:
+class LookAlike(NamedTuple):
     """A name of a class that looks like a rule that is missing."""
 
     name: str
