@@ -18,10 +18,12 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
 
     Args:
       target: an instance of a `HiPrim` (strict or not), a class with `examples`, or a
-        function made by `checked_custom_vjp` or `jax.custom_vjp`.
+        function made by `checked_custom_vjp` or `jax.custom_vjp`, or a hijax type.
       *args: for a function, its arguments: arrays or `jax.ShapeDtypeStruct`s. Without
-        any, those that it declares by `example_args`, by `dims`, or as defaults.
-      **kwargs: for a function, its keyword arguments.
+        any, those that it declares by `example_args`, by `dims`, or as defaults. For a
+        type, values of it; without any, what lowers and raises them is only traced.
+      **kwargs: for a function, its keyword arguments. For a type, `specs=[...]`: what
+        to try `inc_rank` and `dec_rank` with, besides its `leading_axis_spec`.
 
     Returns:
       A `CheckReport`: types in and out of each rule, effects, bytes of residuals kept
@@ -46,6 +48,10 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
         from ._check_primitives import check_primitive
 
         return check_primitive(target)
+    if isinstance(target, _jax.HiType):
+        from ._hitypes import check_hitype
+
+        return check_hitype(target, *args, **kwargs)
     if callable(target) and not isinstance(target, type):
         from ._functions.check import check_function
 
@@ -63,8 +69,8 @@ def _without_rules(target: object) -> Finding:
         code="SH122",
         subject="strict_hijax.check",
         headline="`strict_hijax.check` is given something that has no rules.",
-        expected="a HiPrim instance, a HiPrim class with `examples`, or a custom_vjp "
-        "function and its arguments",
+        expected="a HiPrim instance, a HiPrim class with `examples`, a custom_vjp "
+        "function and its arguments, or a HiType instance",
         got=repr(target)[:80],
         remedies=("check(MyPrim)", "check(fun, *args)"),
     )

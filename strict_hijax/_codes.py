@@ -2,7 +2,7 @@
 
 Once released, a code keeps its meaning. 1xx definition of a primitive, 2xx
 construction and call, 3xx what a rule of a primitive returns, 4xx custom_vjp
-and custom_jvp, 5xx effects, 9xx advice.
+and custom_jvp, 5xx effects, 7xx hijax types, 9xx advice.
 """
 
 from __future__ import annotations
@@ -141,6 +141,24 @@ _ROWS: tuple[Code, ...] = (
     Code("SH503", "an effect where none is allowed", "EffectError"),
     Code("SH504", "an effect policy that does not exist", "UsageError"),
     Code("SH505", "an effect that `effects` does not declare", "EffectError"),
+    Code("SH701", "a method that a hijax type needs is missing", "MissingRuleError"),
+    Code("SH702", "a type with `__eq__` and without `__hash__`", "DefinitionError"),
+    Code("SH703", "a type that is a dataclass and not frozen", "DefinitionError"),
+    Code("SH704", "a method cannot take JAX's arguments", "SignatureError"),
+    Code("SH705", "a method that JAX cannot call", "DefinitionError"),
+    Code("SH706", "a misspelt method", "MissingRuleError"),
+    Code("SH707", "a type with a field that cannot be hashed", "ConstructionError"),
+    Code("SH708", "equality and hash of a type disagree", "ConstructionError"),
+    Code("SH711", "`lo_ty` gives no list of types", "RuleTypeError"),
+    Code("SH712", "lowered values are not what `lo_ty` says", "RuleTypeError"),
+    Code("SH713", "`raise_val` gives a value of another type", "RuleTypeError"),
+    Code("SH714", "a value changes when lowered and raised", "RuleValueError"),
+    Code("SH715", "a method that raises", "UntraceableRuleError"),
+    Code("SH716", "`check` is given a value of another type", "UsageError"),
+    Code("SH721", "`dec_rank` does not undo `inc_rank`", "RuleTypeError"),
+    Code("SH722", "a method that gives no type", "RuleTypeError"),
+    Code("SH723", "tangents have other tangents or cotangents", "RuleTypeError"),
+    Code("SH724", "`vspace_zero` or `vspace_add` gives another type", "RuleTypeError"),
     Code("SH901", "one cotangent for several leaves", "UsageError"),
     Code("SH902", "fwd takes the arguments in another order", "UsageError"),
     Code("SH903", "rules defined twice", "UsageError"),

@@ -52,6 +52,7 @@ try:
     from jax._src.core import AbstractValue as AbstractValue
     from jax._src.core import InternalMutableArrayEffect as InternalMutableArrayEffect
     from jax._src.core import NamedAxisEffect as NamedAxisEffect
+    from jax._src.core import Ref as Ref
     from jax._src.core import ShapedArray as ShapedArray
     from jax._src.core import Tracer as Tracer
     from jax._src.core import typematch as typematch
@@ -66,6 +67,7 @@ try:
     )
     from jax._src.effects import remat_allowed_effects as remat_allowed_effects
     from jax._src.hijax import HiPrim as HiPrim
+    from jax._src.hijax import HiType as HiType
     from jax._src.hijax import custom_jvp3 as custom_jvp3
     from jax._src.hijax import custom_vjp3 as custom_vjp3
     from jax._src.hijax import jvp_from_lin as jvp_from_lin

@@ -10,6 +10,7 @@ import numpy as np
 from jax import tree_util
 
 from . import _jax
+from ._errors import StrictHijaxError
 
 _SingleDeviceSharding = jax.sharding.SingleDeviceSharding
 
@@ -22,6 +23,8 @@ def type_of(value: Any) -> Any | None:
         return value.aval  # what `typeof` says of it, five times as fast
     try:
         return _jax.typeof(value)
+    except StrictHijaxError:  # its type is at fault, and says so
+        raise
     except (TypeError, ValueError):
         return None
 

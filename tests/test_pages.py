@@ -8,7 +8,7 @@ import types
 
 import jax
 import pytest
-from jax.experimental.hijax import HiPrim
+from jax.experimental.hijax import HiPrim, HiType
 
 from strict_hijax import StrictHijaxError, check
 from strict_hijax._codes import CODES
@@ -162,6 +162,10 @@ def stock_twins() -> types.ModuleType:
         def __init_subclass__(cls, supports=(), abstract=False, ignore=(), effects=()):
             pass
 
+    class StrictHiType(HiType):
+        def __init_subclass__(cls, supports=(), abstract=False, ignore=()):
+            pass
+
     def checked_custom_vjp(fun=None, **kwargs):
         kwargs = {name: kwargs[name] for name in kwargs if name not in _OURS}
         if fun is None:
@@ -170,6 +174,8 @@ def stock_twins() -> types.ModuleType:
 
     module = types.ModuleType("stock_twins")
     module.StrictHiPrim = StrictHiPrim
+    module.StrictHiType = StrictHiType
+    module.check = lambda target, *args, **kwargs: None
     module.checked_custom_vjp = checked_custom_vjp
     return module
 
@@ -215,3 +221,4 @@ def test_value_that_stock_jax_gives_is_the_one_in_the_comment(code, monkeypatch)
 
 def test_silent_wrong_results_are_shown():
     assert {"SH109", "SH302", "SH311", "SH316", "SH412", "SH417", "SH421"} <= {*SILENT}
+    assert {"SH708", "SH712", "SH714", "SH721", "SH723", "SH724"} <= {*SILENT}

@@ -143,7 +143,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path):
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     sources = {str(path.relative_to(ROOT)) for path in SOURCES}
     pages = {f"strict_hijax/pages/{path.name}" for path in PAGES.glob("*.md")}
-    assert len(pages) == 6
+    assert len(pages) == 7
     assert names == sources | pages | {"strict_hijax/py.typed"}
 
 

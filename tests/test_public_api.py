@@ -26,6 +26,7 @@ PUBLIC = {
     "RuleValueError",
     "SignatureError",
     "StrictHiPrim",
+    "StrictHiType",
     "StrictHijaxError",
     "TangentStructureError",
     "UntraceableRuleError",
@@ -38,6 +39,7 @@ PUBLIC = {
 
 WITH_EXAMPLE = (
     "StrictHiPrim",
+    "StrictHiType",
     "StrictHijaxError",
     "check",
     "checked_custom_vjp",

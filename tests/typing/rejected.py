@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import Array
 
-from strict_hijax import StrictHiPrim, checked_custom_vjp
+from strict_hijax import StrictHiPrim, StrictHiType, checked_custom_vjp
 
 
 class NumberForSupports(StrictHiPrim, supports=3):  # error
@@ -19,6 +19,14 @@ class WordForAbstract(StrictHiPrim, abstract="yes"):  # error
 
 
 class NumberForIgnore(StrictHiPrim, ignore=316):  # error
+    pass
+
+
+class NumberForUses(StrictHiType, supports=3):  # error
+    pass
+
+
+class WordForAbstractType(StrictHiType, abstract="yes"):  # error
     pass
 
 

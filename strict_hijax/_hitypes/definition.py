@@ -1,0 +1,196 @@
+"""Checks on a class of hijax types, from names, signatures and code alone.
+
+Each check is a function from the facts about a class to findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from strict_hijax._errors import Finding, location_of
+from strict_hijax._signatures import (
+    Arity,
+    arity_of,
+    certain_returns,
+    is_abstract,
+    is_callable_rule,
+    is_generator_or_coroutine,
+    only_raises,
+)
+from strict_hijax._types import describe_value
+
+from .facts import ALWAYS, METHODS, USES, Method, TypeFacts, jax_says
+from .names import look_alikes, misspelt
+
+
+def findings_at_definition(facts: TypeFacts, complete: bool) -> list[Finding]:
+    """The faults of a class; of one that a decorator may complete, not all of them."""
+    needed = tuple(name for name in facts.needed if name not in ALWAYS)
+    found = [*uncallable(facts), *arguments(facts)]
+    if not facts.abstract:
+        found += [
+            *misspelt(facts),
+            *missing(facts, needed),
+        ]
+    return found + findings_once_complete(facts) if complete else found
+
+
+def findings_once_complete(facts: TypeFacts) -> list[Finding]:
+    """Faults that a decorator such as `dataclass` may still have mended."""
+    found = list(eq_without_hash(facts))
+    if not facts.abstract:
+        found += missing(facts, ALWAYS)
+    return found
+
+
+def missing(facts: TypeFacts, names: tuple[str, ...]) -> Iterator[Finding]:
+    """One finding for each method that a promised use needs and that is not there."""
+    meant = {found.method for found in look_alikes(facts)}
+    for name in names:
+        if name in facts.methods or name in meant:
+            continue
+        uses = [use for use, needs in USES.items() if name in needs]
+        promised = [use for use in uses if use in facts.supports]
+        has = [each for each in facts.methods if each not in ALWAYS]
+        reason = f", which `{promised[0]}` needs." if promised else "."
+        yield facts.finding(
+            "SH701",
+            f"has no `{name}`{reason}",
+            rule=name,
+            facts=(f"has: {', '.join(has) or 'no method of a type'}",),
+            jax_says=jax_says(facts.cls, name),
+            remedies=tuple(_remedies_for_missing(facts, name, promised)),
+        )
+
+
+def _remedies_for_missing(
+    facts: TypeFacts, name: str, promised: list[str]
+) -> Iterator[str]:
+    if name in ALWAYS:
+        yield "@dataclass(frozen=True)   # above the class: it writes both"
+    yield f"{METHODS[name].template}   # write it"
+    if promised:
+        left = sorted(facts.supports - {*promised})
+        listed = "".join(f"{use!r}, " for use in left).replace("'", '"')
+        listed = (
+            listed.removesuffix(" ") if len(left) == 1 else listed.removesuffix(", ")
+        )
+        yield _class_line(facts, f"supports=({listed})") + f"   # no {promised[0]}"
+    yield _class_line(facts, "abstract=True") + "   # a base for other classes"
+
+
+def _class_line(facts: TypeFacts, keywords: str) -> str:
+    bases = ", ".join(base.__name__ for base in facts.cls.__bases__)
+    return f"class {facts.cls.__name__}({bases}, {keywords}): ..."
+
+
+def _has_hash(cls: type) -> bool:
+    return cls.__hash__ is not None
+
+
+def eq_without_hash(facts: TypeFacts) -> Iterator[Finding]:
+    if _has_hash(facts.cls):
+        return
+    name = facts.cls.__name__
+    owner = facts.owners.get("__hash__", facts.cls)
+    parameters: Any = vars(owner).get("__dataclass_params__")
+    if parameters is not None and parameters.eq:
+        yield facts.finding(
+            "SH703",
+            "is a dataclass that is not frozen, so that it cannot be hashed.",
+            rule="__hash__",
+            facts=("`@dataclass` alone writes `__eq__` and sets `__hash__` to None",),
+            jax_says=f"unhashable type: '{name}'",
+            remedies=(
+                f"@dataclass(frozen=True)   # above class {owner.__name__}",
+                "def __hash__(self): return hash(...)   # of what __eq__ compares",
+            ),
+        )
+        return
+    yield facts.finding(
+        "SH702",
+        "defines `__eq__` without `__hash__`, so that it cannot be hashed.",
+        rule="__hash__",
+        location=location_of(facts.cls.__eq__, "def __eq__") or facts.location,
+        facts=("Python sets `__hash__` to None in a class that writes `__eq__` alone",),
+        jax_says=f"unhashable type: '{name}'",
+        remedies=("def __hash__(self): return hash(...)   # of what __eq__ compares",),
+    )
+
+
+def uncallable(facts: TypeFacts) -> Iterator[Finding]:
+    for name, value in facts.methods.items():
+        kind = is_generator_or_coroutine(value)
+        if name == "__hash__" and value is None:
+            continue  # SH702 and SH703 say it
+        if kind is not None:
+            what = f"is {kind}: a call of it runs nothing and gives no result."
+            remedy = "return [...]   # in place of yield"
+            if kind != "a generator":
+                remedy = f"{METHODS[name].template}   # in place of async def"
+        elif not is_callable_rule(value):
+            what = f"is {describe_value(value)}, which cannot be called."
+            remedy = METHODS[name].template
+        elif isinstance(value, property) and certain_returns(value.fget):
+            what = "is a property; JAX calls it as a method."
+            remedy = f"{METHODS[name].template}   # no @property"
+        elif _returns_nothing(value) and not facts.abstract:
+            what = "returns nothing."
+            remedy = "return ...   # at the end"
+        else:
+            continue
+        yield facts.finding(
+            "SH705",
+            f"has a `{name}` that {what}",
+            rule=name,
+            location=facts.where(name),
+            expected="a method that returns its result",
+            got=kind or describe_value(value),
+            remedies=(remedy,),
+        )
+
+
+def _returns_nothing(value: object) -> bool:
+    return certain_returns(value) == frozenset({"None"}) and not is_abstract(value)
+
+
+def arguments(facts: TypeFacts) -> Iterator[Finding]:
+    """Whether each method can take what JAX gives it."""
+    for name, value in facts.methods.items():
+        arity, method = arity_of(value), METHODS[name]
+        if arity is None or only_raises(value) or is_abstract(value):
+            continue
+        problem = _problem(method, arity)
+        if problem is not None:
+            yield facts.finding(
+                "SH704",
+                f"has a `{name}` that {problem}",
+                rule=name,
+                location=facts.where(name),
+                expected=method.template.removeprefix("def ").removesuffix(": ..."),
+                got=f"{name}{arity.written}",
+                remedies=(method.template,),
+            )
+
+
+def _problem(method: Method, arity: Arity) -> str | None:
+    if arity.required_keywords:
+        return (
+            f"requires the keyword-only argument `{arity.required_keywords[0]}`, "
+            "which JAX does not give."
+        )
+    if method.arity.most is None:  # any number: `check` counts them
+        return None if arity.most != -1 else "lacks `self`: JAX calls it as a method."
+    count = method.arity.most
+    if arity.takes(count):
+        return None
+    if arity.most is not None and arity.most == count - 1 and _lacks_self(arity):
+        return "lacks `self`: JAX calls it as a method."
+    listed = " and ".join(method.given) or "nothing"
+    s = "" if str(arity) == "1" else "s"
+    return f"takes {arity} argument{s} after self; JAX gives it {listed}."
+
+
+def _lacks_self(arity: Arity) -> bool:
+    return arity.most == -1 or arity.first not in ("self", "cls", "_", "_self", "this")
