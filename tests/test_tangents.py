@@ -294,9 +294,9 @@ def test_fault_that_is_ignored_is_left_to_jax(fault: Fault, run: Any) -> None:
 RIGHT = {
     "a tangent": lambda t, x: t * jnp.cos(x),
     "a symbolic zero": lambda t, x: Zero(AVAL),
-    "a NumPy array": lambda t, x: np.ones(3, np.float32),
+    "a NumPy array": lambda t, x: np.zeros(3, np.float32),
     "float0 for zero": lambda t, x: np.zeros(3, jax.dtypes.float0),
-    "a weak type": lambda t, x: jnp.broadcast_to(2.0, 3) * 1.0,
+    "a weak type": lambda t, x: jnp.broadcast_to(0.0, 3),
 }
 
 
@@ -363,3 +363,54 @@ def test_rules_that_decline_are_left_unchecked() -> None:
 
     report = check(sine(jvp=decline, lin=decline, linearized=decline)())
     assert [line.partition(":")[0] for line in report.unchecked] == ["jvp", "lin"]
+
+
+# --- linear in the tangents -----------------------------------------------------------
+
+NOT_LINEAR = {
+    "a product of tangents": (lambda t, x: t * t, "SH328", "mul"),
+    "a function of the tangent": (lambda t, x: jnp.sin(t) * x, "SH328", "sin"),
+    "its size": (lambda t, x: jnp.abs(t), "SH328", "abs"),
+    "one more": (lambda t, x: t * x + 1, "SH329", "add"),
+    "the output on top": (lambda t, x: t + jnp.sin(x), "SH329", "sin"),
+    "the output alone": (lambda t, x: jnp.sin(x), "SH329", "sin"),
+}
+
+
+@pytest.mark.parametrize("rule", ["jvp", "linearized"])
+@pytest.mark.parametrize("name", NOT_LINEAR)
+def test_rule_that_is_not_linear(name: str, rule: str) -> None:
+    give, code, primitive = NOT_LINEAR[name]
+    body: dict[str, Any] = {
+        "jvp": {"jvp": lambda self, p, ts: (self(*p), give(ts[0], p[0]))},
+        "linearized": {
+            "lin": lambda self, nzs, x: (self(x), x),
+            "linearized": lambda self, x, t: give(t, x),
+        },
+    }[rule]
+    prim = sine(**body)()
+    for find in (lambda: check(prim), lambda: sine(**body, examples=True)):
+        error = found_in(find)
+        assert (error.code, error.rule, error.path) == (code, rule, "tangents")
+        assert isinstance(error, ValueError)
+        assert f"`{primitive}` at tests/test_tangents.py:" in str(error)
+    with ignore(code):
+        check(prim)
+
+
+LINEAR = {
+    "a mask": lambda t, x: jnp.where(x > 0, t, 0.0),
+    "moved and added": lambda t, x: jnp.flip(t) + 2 * t,
+    "a sum": lambda t, x: jnp.broadcast_to(t.sum(), t.shape),
+    "a projection": lambda t, x: t - x * jnp.dot(x, t) / jnp.dot(x, x),
+    "zeros": lambda t, x: jnp.zeros_like(t),
+    "in a scan": lambda t, x: jax.lax.scan(lambda c, a: (c * a, None), t, x)[0],
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_rule_that_is_linear(name: str) -> None:
+    give = LINEAR[name]
+    check(sine(jvp=lambda self, p, ts: (self(*p), give(ts[0], p[0])))())
+    lin = {"lin": lambda self, nzs, x: (self(x), x)}
+    check(sine(**lin, linearized=lambda self, x, t: give(t, x))())

@@ -11,12 +11,14 @@ from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._report import bytes_of
 from strict_hijax._rules import BACKWARD_RULES, derived_half
+from strict_hijax._tangent_linearity import linearity_findings
 from strict_hijax._types import (
     cotangent_type,
     has_no_tangent,
     is_zero,
     lowered_types,
     lowered_value,
+    paths_of,
     raised,
     tangent_type,
     type_of,
@@ -156,13 +158,20 @@ def trace_jvp(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     n = len(types)
     given = [t for t in types if not has_no_tangent(t)]
 
+    given_out: list[str] = []
+
     def jvp(*leaves: Any) -> list[Any]:
         primals = tree_util.tree_unflatten(twin.in_tree, leaves[:n])
         tangents = _unflattened_tangents(twin, types, iter(leaves[n:]))
         out, out_tangents = twin.jvp(primals, tangents)
-        return [*_values(out), *_nonzero(out_tangents)]
+        return [*_values(out), *_nonzero(twin, out_tangents, given_out)]
 
-    trace(traced, facts, "jvp", [*twin.in_avals_flat, *given], jvp)
+    jaxpr = trace(traced, facts, "jvp", [*twin.in_avals_flat, *given], jvp)
+    if jaxpr is not None:
+        are_tangents = [False] * n + [True] * len(given)
+        traced.findings += linearity_findings(
+            facts, "jvp", jaxpr, are_tangents, given_out
+        )
 
 
 def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
@@ -176,14 +185,22 @@ def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
         return
     given = [t for t in types if not has_no_tangent(t)]
 
+    given_out: list[str] = []
+
     def linearized(*leaves: Any) -> list[Any]:
         values = iter(leaves)
         residuals = kept.restore(values)
         extra = (kept.structured,) if kept.has_structured else ()
         tangents = _unflattened_tangents(twin, types, values)
-        return _nonzero(twin.linearized(residuals, *extra, *tangents))
+        out_tangents = twin.linearized(residuals, *extra, *tangents)
+        return _nonzero(twin, out_tangents, given_out)
 
-    trace(traced, facts, "linearized", [*kept.types, *given], linearized)
+    jaxpr = trace(traced, facts, "linearized", [*kept.types, *given], linearized)
+    if jaxpr is not None:
+        are_tangents = [False] * len(kept.types) + [True] * len(given)
+        traced.findings += linearity_findings(
+            facts, "linearized", jaxpr, are_tangents, given_out
+        )
 
 
 def _tangent_types(twin: Any) -> list[Any] | None:
@@ -199,6 +216,13 @@ def _unflattened_tangents(
     return tree_util.tree_unflatten(twin.in_tree, tangents)
 
 
-def _nonzero(tangents: Any) -> list[Any]:
-    flat = tree_util.tree_leaves(tangents, is_leaf=is_zero)
-    return [t for t in flat if not is_zero(t)]
+def _nonzero(twin: Any, tangents: Any, paths: list[str]) -> list[Any]:
+    """The tangents that are not symbolic zeros; `paths` is set to their key paths."""
+    flat = twin.out_tree.flatten_up_to(tangents)
+    found = [
+        (path, tangent)
+        for path, tangent in zip(paths_of(twin.out_tree), flat, strict=True)
+        if not is_zero(tangent) and type_of(tangent) is not None
+    ]
+    paths[:] = [path for path, _ in found]
+    return [tangent for _, tangent in found]

@@ -55,16 +55,17 @@ def trace(
     in_avals: Sequence[Any],
     call: Callable[..., Sequence[Any]],
     shown: tuple[Sequence[Any], Sequence[Any]] | None = None,
-) -> None:
+) -> Any | None:
+    """Trace a rule, keep what came of it, and return its jaxpr if there is one."""
     backends = _jax.initialised_backends()
     try:
         jaxpr = _jax.trace_to_jaxpr(call, in_avals, rule)
     except StrictHijaxError as error:
         traced.findings += error.findings
-        return
+        return None
     except Exception as error:
         not_traced(traced, facts, rule, in_avals, error)
-        return
+        return None
     if new := _jax.initialised_backends() - backends:
         traced.findings.append(_backend_finding(facts, rule, new))
     takes, gives = shown or (in_avals, [v.aval for v in jaxpr.outvars])
@@ -72,6 +73,7 @@ def trace(
     traced.reports.append(
         RuleReport(rule, describe_all(takes), describe_all(gives), tuple(effects))
     )
+    return jaxpr
 
 
 def not_traced(

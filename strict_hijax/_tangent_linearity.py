@@ -1,0 +1,87 @@
+"""Whether `jvp` and `linearized` of a primitive are linear in their tangents.
+
+It is read off the jaxpr of a rule that was traced on the declared types: see
+`_linearity`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ._definition import ClassFacts
+from ._errors import Finding
+from ._linearity import Equation, nonlinear_equations
+
+
+def linearity_findings(
+    facts: ClassFacts,
+    rule: str,
+    jaxpr: Any,
+    tangents_in: Sequence[bool],
+    tangents_out: Sequence[str],
+) -> Iterator[Finding]:
+    """What makes tangents of the outputs other than linear.
+
+    Args:
+      facts: what is known of the class.
+      rule: the rule that was traced.
+      jaxpr: its jaxpr; the tangents of the outputs are the last of what it gives.
+      tangents_in: for each input of the jaxpr, whether it is a tangent.
+      tangents_out: the path of each tangent that is given.
+    """
+    first = len(jaxpr.outvars) - len(tangents_out)
+    for equation in nonlinear_equations(jaxpr, tangents_in):
+        if equation.output >= first:
+            path = f"tangents{tangents_out[equation.output - first]}"
+            make = _affine if equation.is_affine else _nonlinear
+            yield make(facts, rule, path, equation)
+
+
+def _by(equation: Equation) -> str:
+    if not equation.primitive:
+        return "a value as it is"
+    where = f" at {equation.location}" if equation.location else ""
+    return f"`{equation.primitive}`{where}"
+
+
+def _nonlinear(facts: ClassFacts, rule: str, path: str, equation: Equation) -> Finding:
+    return facts.finding(
+        "SH328",
+        f"has a `{rule}` that is not linear in its tangents: `{path}` is made by "
+        f"{_by(equation)}.",
+        rule=rule,
+        path=path,
+        location=equation.location or facts.where(rule),
+        expected="tangents times what depends on primals alone, and sums of these",
+        got=_by(equation),
+        facts=(
+            "In forward mode JAX gives the value as it is. In reverse mode it fails,",
+            "and the error does not name this rule.",
+        ),
+        remedies=(
+            "a derivative times the tangent, such as jnp.cos(x) * x_dot",
+            f'class {facts.cls.__name__}(StrictHiPrim, ignore=("SH328",))   # if meant',
+        ),
+    )
+
+
+def _affine(facts: ClassFacts, rule: str, path: str, equation: Equation) -> Finding:
+    return facts.finding(
+        "SH329",
+        f"has a `{rule}` that adds to `{path}` what is no tangent: {_by(equation)}. "
+        "For zero tangents it must be zero.",
+        rule=rule,
+        path=path,
+        location=equation.location or facts.where(rule),
+        expected="a tangent that is zero where those of the inputs are zero",
+        got=_by(equation),
+        facts=(
+            "Reverse mode drops it without a word, and forward mode does not: the two",
+            "disagree.",
+        ),
+        remedies=(
+            "drop the term without a tangent, or multiply it by the tangent",
+            f'class {facts.cls.__name__}(StrictHiPrim, ignore=("SH329",))   # if meant',
+        ),
+    )
