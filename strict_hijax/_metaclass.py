@@ -40,6 +40,7 @@ from ._readiness import Waiting
 from ._report import advice_of
 from ._rules import RULES, TRANSFORMS
 
+_OF_EQUALITY = ("__eq__", "__hash__")
 _DEFAULT_SUPPORTS = frozenset({"grad"})
 _OURS = __name__.partition(".")[0]
 _NO_USERS_CODE = (_OURS, "jax", "abc", "types", "dataclasses", "typing")
@@ -148,6 +149,10 @@ class StrictMeta(abc.ABCMeta):
         super().__setattr__(name, value)
         if name in RULES:  # a rule that is patched later is the one to check
             cls._read_again()
+        elif (
+            name in _OF_EQUALITY
+        ):  # a decorator sets them: instances are looked at anew
+            cls._shapes_seen = set()
 
     def __delattr__(cls, name: str) -> None:
         super().__delattr__(name)

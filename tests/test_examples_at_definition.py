@@ -304,3 +304,28 @@ def test_a_plain_class_is_never_checked() -> None:
             raise AssertionError
 
     assert not hasattr(Plain, "_facts")
+
+
+def test_equality_that_a_decorator_adds_is_seen_after_the_examples() -> None:
+    """`dataclass` sets `__eq__` after the class statement has made an instance."""
+
+    @dataclasses.dataclass(repr=False)
+    class Op(StrictHiPrim):
+        def __init__(self):
+            self.in_avals, self.out_aval, self.params = (AVAL,), AVAL, {}
+            super().__init__()
+
+        def expand(self, x):
+            return x
+
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), None
+
+        def vjp_bwd(self, res, g, x_acc):
+            x_acc.accum(g)
+
+        @classmethod
+        def examples(cls):
+            return [cls()]
+
+    assert found_in(Op).code == "SH119"

@@ -414,3 +414,20 @@ def test_rule_that_is_linear(name: str) -> None:
     check(sine(jvp=lambda self, p, ts: (self(*p), give(ts[0], p[0])))())
     lin = {"lin": lambda self, nzs, x: (self(x), x)}
     check(sine(**lin, linearized=lambda self, x, t: give(t, x))())
+
+
+def test_structured_residuals_that_are_traced() -> None:
+    """They are arrays as a rule: the rules that take them are traced at import, too."""
+    lin: dict[str, Any] = {
+        "lin": lambda self, nzs, x: (self(x), x, True, (jnp.cos(x),)),
+        "linearized": lambda self, x, sres, t: sres[0] * t,
+    }
+    assert not check(sine(**lin)()).unchecked
+    both(lambda base: unary(base, **lin), lambda cls: jax.linearize(cls(), X)[1](X))
+    wrong = lin | {"linearized": lambda self, x, sres, t: jnp.sum(sres[0] * t)}
+    assert found_in(lambda: sine(**wrong, examples=True)).code == "SH324"
+    backward: dict[str, Any] = {
+        "vjp_fwd": lambda self, nzs, x: (self(x), x, True, (jnp.cos(x),)),
+        "vjp_bwd": lambda self, x, sres, g, acc: None,
+    }
+    assert found_in(lambda: sine(**backward, examples=True)).code == "SH311"

@@ -72,10 +72,9 @@ class _Kept:
 
     whole = False
 
-    def keep(self, residuals: Any, structured: Any, has_structured: bool) -> list[Any]:
-        leaves, self.treedef = tree_util.tree_flatten(residuals)
-        self.structured = structured
-        self.has_structured = has_structured
+    def keep(self, residuals: Any, structured: Any) -> list[Any]:
+        """Take what a forward rule gives; structured residuals are None for none."""
+        leaves, self.treedef = tree_util.tree_flatten((residuals, structured))
         self.is_traced = [isinstance(leaf, _jax.Tracer) for leaf in leaves]
         traced = [x for x, t in zip(leaves, self.is_traced, strict=True) if t]
         self.others = [x for x, t in zip(leaves, self.is_traced, strict=True) if not t]
@@ -83,15 +82,15 @@ class _Kept:
         self.residual_types = self.types + [
             aval for aval in map(type_of, self.others) if aval is not None
         ]
-        self.whole = not any(
-            isinstance(leaf, _jax.Tracer) for leaf in tree_util.tree_leaves(structured)
-        )
+        self.whole = True
         return traced
 
-    def restore(self, traced: Iterator[Any]) -> Any:
+    def restore(self, traced: Iterator[Any]) -> list[Any]:
+        """What a rule gets of these: `res`, and `sres` if there is one."""
         others = iter(self.others)
         leaves = [next(traced) if t else next(others) for t in self.is_traced]
-        return tree_util.tree_unflatten(self.treedef, leaves)
+        residuals, structured = tree_util.tree_unflatten(self.treedef, leaves)
+        return [residuals] if structured is None else [residuals, structured]
 
 
 def _forward(twin: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., list[Any]]:
@@ -103,7 +102,7 @@ def _forward(twin: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., lis
         out, residuals, *rest = getattr(twin, rule)(nzs_in, *args)
         structured = rest[1] if len(rest) == 2 else None
         refs = [x for x in leaves if isinstance(_jax.typeof(x), _jax.AbstractRef)]
-        saved = kept.keep(residuals, structured, structured is not None)
+        saved = kept.keep(residuals, structured)
         own = [x for x in saved if not any(x is ref for ref in refs)]
         return [*_values(out), *own]
 
@@ -132,9 +131,8 @@ def _trace_backward(
             [_jax.Zero(ct) if has_no_tangent(ct) else next(values) for ct in out_types],
         )
         accums = [_accumulator(aval, values) for aval in twin.in_avals_flat]
-        extra = (kept.structured,) if kept.has_structured else ()
         args = tree_util.tree_unflatten(twin.in_tree, accums)
-        logs = twin.vjp_bwd(residuals, *extra, out_ct, *args)
+        logs = twin.vjp_bwd(*residuals, out_ct, *args)
         cotangents = [acc.freeze() for acc in accums if isinstance(acc, _jax.ValAccum)]
         return [*_values(logs), *(ct for ct in cotangents if not is_zero(ct))]
 
@@ -190,9 +188,8 @@ def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     def linearized(*leaves: Any) -> list[Any]:
         values = iter(leaves)
         residuals = kept.restore(values)
-        extra = (kept.structured,) if kept.has_structured else ()
         tangents = _unflattened_tangents(twin, types, values)
-        out_tangents = twin.linearized(residuals, *extra, *tangents)
+        out_tangents = twin.linearized(*residuals, *tangents)
         return _nonzero(twin, out_tangents, given_out)
 
     jaxpr = trace(traced, facts, "linearized", [*kept.types, *given], linearized)
