@@ -14,6 +14,7 @@ A twin shares its instance's `__dict__`, is equal to it, and looks like it in ja
 from __future__ import annotations
 
 import abc
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -33,10 +34,15 @@ from ._dce import dce_findings
 from ._definition import ClassFacts
 from ._errors import Finding, raise_findings, without_ignored
 from ._remat import remat_findings
-from ._results import forward_findings, output_findings, output_fits
+from ._results import (
+    announced_flags,
+    forward_findings,
+    output_findings,
+    output_fits,
+)
 from ._rule_effects import effects_since
 from ._rules import RULES, Contract, derived_half
-from ._tangents import jvp_findings, tangents_findings
+from ._tangents import announced_findings, jvp_findings, tangents_findings
 
 _set = object.__setattr__
 _new = object.__new__
@@ -47,6 +53,7 @@ class Twin:
 
     __slots__ = ()
     _original: Any
+    _announced: list[bool] | None  # by the last call of `lin`: which outputs vary
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         pass  # a twin is no subclass that the user's bases should hear of
@@ -57,13 +64,14 @@ def twin_of(prim: Any, twin_class: type) -> Any:
     twin: Any = _new(twin_class)
     _set(twin, "__dict__", prim.__dict__)
     _set(twin, "_original", prim)
+    _set(twin, "_announced", None)
     return twin
 
 
 def make_twin_class(facts: ClassFacts, ignored: frozenset[str]) -> type:
     """The class of the twins of a class's instances."""
     body: dict[str, Any] = {
-        "__slots__": ("_original",),
+        "__slots__": ("_announced", "_original"),
         "__module__": facts.cls.__module__,
         "__qualname__": facts.cls.__qualname__,
         "__doc__": facts.cls.__doc__,
@@ -155,6 +163,34 @@ def _returning(findings: _Findings) -> Callable[..., Any]:
     return maker
 
 
+def _forward(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    rule = _returning(forward_findings)(facts, ignored, name)
+    if name != "lin":
+        return rule
+
+    def lin(self: Any, /, nzs_in: Any, *args: Any) -> Any:
+        result = rule(self, nzs_in, *args)
+        _set(self, "_announced", announced_flags(self._original, nzs_in, args, result))
+        return result
+
+    return lin
+
+
+def _linear(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    rule = _returning(tangents_findings)(facts, ignored, name)
+
+    def linearized(self: Any, /, *args: Any) -> Any:
+        tangents = rule(self, *args)
+        flags = self._announced
+        caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        if flags is not None and _jax.is_jaxs_linearization(caller):
+            found = announced_findings(facts, self._original, name, flags, tangents)
+            raise_findings(found, ignored)
+        return tangents
+
+    return linearized
+
+
 def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
     def lets_pass(aval: Any, cotangent: Any) -> bool:
         found = cotangent_finding(facts, name, "", aval, cotangent, None)
@@ -225,12 +261,12 @@ def _rematerialized(facts: ClassFacts, ignored: frozenset[str], name: str) -> An
 
 _MAKERS: dict[Contract, Callable[..., Any]] = {
     "output": _expand,
-    "forward": _returning(forward_findings),
+    "forward": _forward,
     "accumulated": _accumulating,
     "cotangents": _returning(cotangents_findings),
     "cotangents and logs": _returning(cotangents_and_logs_findings),
     "output and tangents": _returning(jvp_findings),
-    "tangents": _returning(tangents_findings),
+    "tangents": _linear,
     "batched": _batched,
     "batched dims": _returning(dims_findings),
     "reduced": _reduced,

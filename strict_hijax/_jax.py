@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import types
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, cast
 
@@ -70,6 +71,7 @@ try:
     from jax._src.hijax import HiType as HiType
     from jax._src.hijax import custom_jvp3 as custom_jvp3
     from jax._src.hijax import custom_vjp3 as custom_vjp3
+    from jax._src.hijax import flatten_user_linearized as _flatten_user_linearized
     from jax._src.hijax import jvp_from_lin as jvp_from_lin
     from jax._src.hijax import linearize_from_jvp as linearize_from_jvp
     from jax._src.hijax import vjp_from_jvp as vjp_from_jvp
@@ -178,15 +180,24 @@ def trace_to_jaxpr(
     return jaxpr.with_consts(consts)
 
 
+def output_flags(flags: Any, treedef: Any, tree: Any) -> list[bool]:
+    """One bool for each output, from what a rule says of them (such as `nzs_out`).
+
+    Raises ValueError or TypeError, with JAX's words, where they do not fit.
+    """
+    if jax.__version_info__[:2] > (0, 11):
+        return list(_api.tuptree_flags(flags, treedef, "nzs_out", "nzs_out"))
+    # A prefix with the containers of the output; remove with 0.11.2.
+    leaves = _tree_util.broadcast_prefix(flags, tree)
+    if wrong := [x for x in leaves if not isinstance(x, bool | np.bool_)]:
+        raise TypeError(f"{wrong[0]!r:.40} is no bool")
+    return list(map(bool, leaves))
+
+
 def flags_error(flags: Any, treedef: Any, tree: Any) -> str | None:
-    """What JAX says of flags (such as `nzs_out`) that do not fit a structure."""
+    """What JAX says of flags that do not fit a structure."""
     try:
-        if jax.__version_info__[:2] > (0, 11):
-            _api.tuptree_flags(flags, treedef, "nzs_out", "nzs_out")
-        else:  # a prefix with the containers of the output; remove with 0.11.2
-            leaves = _tree_util.broadcast_prefix(flags, tree)
-            wrong = [x for x in leaves if not isinstance(x, bool | np.bool_)]
-            return f"{wrong[0]!r:.40} is no bool" if wrong else None
+        output_flags(flags, treedef, tree)
     except (ValueError, TypeError) as error:
         return str(error).splitlines()[0]
     return None
@@ -200,6 +211,14 @@ def tuptree_flags(flags: Any, treedef: Any, name: str) -> list[bool]:
 def axis_of_size(size: int) -> Any:
     """What a `batch` rule is told of the axis of a `vmap` of this size."""
     return _batching.AxisData(_core.no_axis_name, size, None, None)
+
+
+def is_jaxs_linearization(frame: types.FrameType) -> bool:
+    """Whether this is the frame in which JAX calls `linearized` for `jax.linearize`.
+
+    Derived rules call it too, and do not look at `nzs_out`.
+    """
+    return frame.f_code is _flatten_user_linearized.__code__
 
 
 def with_mapped_axis(aval: Any, size: int, axis: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -234,6 +234,23 @@ def _flag_findings(
                 "return out, residuals, True",
             ),
         )
+
+
+def announced_flags(
+    prim: Any, nzs_in: Any, args: Sequence[Any], result: Any
+) -> list[bool] | None:
+    """Which outputs have a tangent, from what `lin` returns; None where it is wrong."""
+    if not isinstance(result, tuple | list) or len(result) < 2:
+        return None  # where the fault is ignored
+    if len(result) == 2:  # as in `_call_hi_primitive_linearize`
+        leaves = prim.in_tree.flatten_up_to(args)
+        is_ref = [isinstance(type_of(leaf), _jax.AbstractRef) for leaf in leaves]
+        has_tangent = any(tree_util.tree_leaves(nzs_in)) or any(is_ref)
+        return [has_tangent] * prim.out_tree.num_leaves
+    try:
+        return _jax.output_flags(result[2], prim.out_tree, result[0])
+    except (ValueError, TypeError):
+        return None
 
 
 def _structured_residual_findings(facts: ClassFacts, prim: Any) -> Iterator[Finding]:

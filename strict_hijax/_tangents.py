@@ -7,7 +7,7 @@ The contracts are those of `_call_hi_primitive_jvp` and `flatten_user_linearized
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import _jax
@@ -21,6 +21,7 @@ from ._types import (
     describe_pair,
     describe_value,
     has_no_tangent,
+    is_zero,
     no_type_says,
     paths_of,
     same_type,
@@ -85,6 +86,45 @@ def tangents_findings(
     ):
         findings += _tangent_findings(facts, rule, f"tangents{path}", wanted, leaf)
     return findings
+
+
+def announced_findings(
+    facts: ClassFacts, prim: Any, rule: str, announced: Sequence[bool], tangents: Any
+) -> Iterator[Finding]:
+    """Where `linearized` gives no tangent that `lin` announced, or one that it did not.
+
+    JAX asserts it without a word (`maybe_linearize_tracer` in `interpreters/ad.py`).
+    """
+    leaves = prim.out_tree.flatten_up_to(tangents)
+    for leaf, flag, path in zip(
+        leaves, announced, paths_of(prim.out_tree), strict=True
+    ):
+        if is_zero(leaf) == flag:
+            yield _not_as_announced(facts, rule, f"tangents{path}", flag)
+
+
+def _not_as_announced(facts: ClassFacts, rule: str, path: str, flag: bool) -> Finding:
+    given, said = ("a zero", "not") if flag else ("a tangent", "that it is")
+    return facts.finding(
+        "SH318",
+        f"has a `{rule}` that gives {given} at `{path}`, of which `nzs_out` of `lin` "
+        f"says {said} zero.",
+        rule=rule,
+        path=path,
+        location=facts.where(rule),
+        expected="a tangent, and no symbolic zero" if flag else "a symbolic zero",
+        got="a symbolic zero" if flag else "a tangent",
+        facts=(
+            "What `lin` returns third says which outputs have a tangent; without it,",
+            "all of them do where an input has one.",
+        ),
+        remedies=(
+            f"return out, residuals, {not flag}   # in `lin`; or one for each output",
+            "jnp.zeros_like(out)   # in `linearized`, in place of the zero"
+            if flag
+            else "return out, residuals   # in `lin`: all outputs have a tangent",
+        ),
+    )
 
 
 def _tangents_fit(prim: Any, tangents: Any, expected: list[Any]) -> bool:
