@@ -224,5 +224,7 @@ def test_value_that_stock_jax_gives_is_the_one_in_the_comment(code, monkeypatch)
 
 
 def test_silent_wrong_results_are_shown():
-    assert {"SH109", "SH302", "SH311", "SH316", "SH412", "SH417", "SH421", "SH441"} <= {*SILENT}
+    assert {"SH109", "SH302", "SH311", "SH316", "SH412", "SH417", "SH421", "SH441"} <= {
+        *SILENT
+    }
     assert {"SH708", "SH712", "SH714", "SH721", "SH723", "SH724"} <= {*SILENT}

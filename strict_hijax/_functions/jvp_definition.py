@@ -92,33 +92,27 @@ def _a(noun: str) -> str:
 
 
 def _count(rules: JvpRules, parts: tuple[object, ...]) -> Iterator[Finding]:
+    """JAX gives each a tangent, also those of arguments that have defaults."""
     primal = visible_arity(rules.fun)
-    if primal is None:
+    if primal is None or primal.most is None or len(parts) == primal.most:
         return
-    too_few = len(parts) < primal.least
-    if not too_few and (primal.most is None or len(parts) <= primal.most):
-        return
-    names = ", ".join(rules.argument_names(primal.least))
-    if too_few:
-        left = ", ".join(
-            f"`{name}`" for name in rules.argument_names(primal.least)[len(parts) :]
-        )
-        what = f"the tangent of {left} is silently dropped."
-    else:
-        what = "JAX never calls those that are left over."
-    some = ", ".join(["..."] * primal.least)
-    zero = ", ".join(["...", *["None"] * (primal.least - 1)])
+    count, most = len(parts), primal.most
+    names = ", ".join(rules.argument_names(most))
+    given = f"{count} function{'s' if count != 1 else ''}"
+    zero = ", ".join(["...", *["None"] * (most - 1)])
     yield rules.finding(
         "SH431",
         None,
-        f"is given {len(parts)} rule{'s' if len(parts) != 1 else ''} in `defjvps` for "
-        f"its {primal} argument{'s' if str(primal) != '1' else ''}: {what}",
+        f"is given {given} in `defjvps` for its {most} "
+        f"argument{'s' if most != 1 else ''} ({names}).",
         path="jvps",
         location=rules.location("primal"),
         expected=f"one for each of {names}; None where the derivative is zero",
-        got=f"{len(parts)}",
+        got=f"{count}",
+        jax_says=f"safe_zip() argument 1 has length {count} but argument 0 has length "
+        f"{most}.",
         remedies=(
-            f"{rules.name}.defjvps({some})",
+            f"{rules.name}.defjvps({', '.join(['...'] * most)})",
             f"{rules.name}.defjvps({zero})   # zero on purpose",
         ),
     )
