@@ -22,6 +22,7 @@ from ._errors import (
     location_of,
     untraceable_error,
 )
+from ._raised import in_short
 from ._readiness import Waiting, lacks_a_name, may_come_later
 from ._tracing import Traced, raise_traced, trace_rules
 
@@ -152,12 +153,6 @@ def _missing_name(facts: ClassFacts, rule: str, error: Exception) -> Finding:
 
 
 # --- the examples themselves ----------------------------------------------------------
-
-
-def in_short(error: Exception) -> str:
-    """The class of an exception, and its first line."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def examples_of(cls: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._raised import in_short
 from strict_hijax._report import RuleReport, describe_all
 
 
@@ -87,14 +88,13 @@ def not_traced(
     if isinstance(error, NotImplementedError | NameError):
         traced.unchecked.append((rule, error))
         return
-    first = str(error).strip().splitlines()
     finding = facts.finding(
         "SH320",
         f"has {_a(rule)} that raises {type(error).__name__} when it is traced.",
         rule=rule,
         location=facts.where(rule),
         facts=(
-            f"{type(error).__name__}: {first[0] if first else ''}",
+            in_short(error),
             f"traced for: {', '.join(describe_all(in_avals)) or 'no inputs'}",
         ),
         remedies=(
