@@ -10,10 +10,10 @@ from ._errors import Finding, StrictHijaxError, without_ignored
 from ._examples import (
     examples_of,
     failing_examples,
-    in_short,
     judge,
     trace_instance,
 )
+from ._raised import in_short
 from ._report import CheckReport, advice_of
 from ._tracing import raise_traced, subject_of
 from ._transforms import facts_of_class, transforms_of
