@@ -11,6 +11,7 @@ from ._errors import DefinitionError as DefinitionError
 from ._errors import EffectError as EffectError
 from ._errors import MissingRuleError as MissingRuleError
 from ._errors import MultipleFaultsError as MultipleFaultsError
+from ._errors import NonlinearRuleError as NonlinearRuleError
 from ._errors import NoRulesError as NoRulesError
 from ._errors import NotInitializedError as NotInitializedError
 from ._errors import RuleIndexError as RuleIndexError

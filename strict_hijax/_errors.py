@@ -196,6 +196,15 @@ class TangentStructureError(StrictHijaxError, ValueError, RuntimeError):
     """
 
 
+class NonlinearRuleError(StrictHijaxError, NotImplementedError, TypeError):
+    """A rule is not linear in its tangents.
+
+    Stock JAX raises NotImplementedError where it cannot transpose an operation, and
+    a bare AssertionError for a product of tangents; where stock has only that, ours is
+    a TypeError.
+    """
+
+
 class EffectError(StrictHijaxError, NotImplementedError):
     """A rule has a side effect that custom derivatives do not allow."""
 
@@ -246,6 +255,7 @@ _PUBLIC: tuple[type[StrictHijaxError], ...] = (
     RuleValueError,
     RuleIndexError,
     TangentStructureError,
+    NonlinearRuleError,
     EffectError,
     ClosedOverTracerError,
     UntraceableRuleError,

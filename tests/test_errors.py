@@ -17,6 +17,7 @@ STOCK = {
     "DefinitionError": TypeError,
     "EffectError": NotImplementedError,
     "MissingRuleError": NotImplementedError,
+    "NonlinearRuleError": NotImplementedError,
     "NoRulesError": AttributeError,
     "NotInitializedError": AttributeError,
     "RuleTypeError": TypeError,

@@ -19,6 +19,7 @@ PUBLIC = {
     "MissingRuleError",
     "MultipleFaultsError",
     "NoRulesError",
+    "NonlinearRuleError",
     "NotInitializedError",
     "RuleReport",
     "RuleIndexError",

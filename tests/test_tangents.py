@@ -107,7 +107,7 @@ JVP = [
         tangent(jnp.sum),
         "SH324",
         "jvp",
-        ValueError,
+        TypeError,
         "tangents",
         ("expected float32[3], got float32[]", "jnp.broadcast_to(tangent, (3,))"),
     ),
@@ -116,7 +116,7 @@ JVP = [
         tangent(lambda t: t[None]),
         "SH324",
         "jvp",
-        ValueError,
+        TypeError,
         "tangents",
         ("got float32[1,3]",),
     ),
@@ -125,7 +125,7 @@ JVP = [
         PAIR_RULES | tangent(lambda t: (t, {"a": t[:2]})),
         "SH324",
         "jvp",
-        ValueError,
+        TypeError,
         "tangents[1]['a']",
         ("got float32[2]",),
     ),
@@ -227,7 +227,7 @@ LINEARIZED = [
         linear(jnp.sum),
         "SH324",
         "linearized",
-        ValueError,
+        TypeError,
         "tangents",
         ("expected float32[3], got float32[]",),
     ),
@@ -392,7 +392,7 @@ def test_rule_that_is_not_linear(name: str, rule: str) -> None:
     for find in (lambda: check(prim), lambda: sine(**body, examples=True)):
         error = found_in(find)
         assert (error.code, error.rule, error.path) == (code, rule, "tangents")
-        assert isinstance(error, ValueError)
+        assert isinstance(error, ValueError if code == "SH329" else NotImplementedError)
         assert f"`{primitive}` at tests/test_tangents.py:" in str(error)
     with ignore(code):
         check(prim)
