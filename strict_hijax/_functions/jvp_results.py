@@ -163,7 +163,16 @@ def _other_structure(
     path = "tangent" if mismatch is None else mismatch.path
     expected = str(treedef) if mismatch is None else mismatch.expected
     got = str(found) if mismatch is None else mismatch.got
-    zero = tangents is None or is_zero(tangents) or "None" in got or "Zero" in got
+    facts: tuple[str, ...] = ()
+    remedies = ("return primal_out, tangent_out   # of the same containers",)
+    if rules.parts is not None and not any(rules.parts):
+        facts = ("JAX makes no zeros of `defjvps` where each of them is None.",)
+        names = rules.argument_names(len(rules.parts))
+        zero = f"lambda {rules.part_parameters(0, names)}: jnp.zeros_like(primal_out)"
+        remedies = (zero,)
+    elif "None" in got or "Zero" in got:
+        facts = ("None is no zero here, as it is for a bwd rule.",) * ("None" in got)
+        remedies = ("jnp.zeros_like(primal_out)   # where the derivative is zero",)
     return rules.finding(
         "SH435",
         "jvp",
@@ -172,16 +181,9 @@ def _other_structure(
         path=path,
         expected=expected,
         got=got,
-        facts=("None is no zero here, as it is for a bwd rule.",)
-        if "None" in got
-        else (),
+        facts=facts,
         jax_says=sentences.tangent_structure(rules, treedef, found),
-        remedies=(
-            "jnp.zeros_like(primal_out)   # where the derivative is zero",
-            "SymbolicZero(jax.typeof(primal_out).to_tangent_aval())   # the same",
-        )
-        if zero
-        else ("return primal_out, tangent_out   # of the same containers",),
+        remedies=remedies,
     )
 
 
