@@ -58,7 +58,12 @@ def a_hijax_type_in_lo_ty():
 # --- lower_val and raise_val ----------------------------------------------------------
 
 
-@FAULTS.add("SH712", TypeError, "gives 1 and a `lo_ty` that gives 2", rule="lower_val")
+@FAULTS.add(
+    "SH712",
+    TypeError,
+    "gives 1 value and a `lo_ty` that gives 2 types",
+    rule="lower_val",
+)
 def too_few():
     checked(lower_val=lambda self, value: [value.integers])
 
@@ -85,7 +90,9 @@ def no_value():
     checked(lower_val=lambda self, value: [value.integers, "x"])
 
 
-@FAULTS.add("SH712", TypeError, "takes 1, where `lo_ty` has 2 types", rule="raise_val")
+@FAULTS.add(
+    "SH712", TypeError, "takes 1, where `lo_ty` gives 2 types", rule="raise_val"
+)
 def raise_val_of_one():
     checked(raise_val=lambda self, integers: Quantized(integers, 1.0))
 

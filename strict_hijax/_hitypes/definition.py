@@ -58,7 +58,7 @@ def missing(facts: TypeFacts, names: tuple[str, ...]) -> Iterator[Finding]:
             "SH701",
             f"has no `{name}`{reason}",
             rule=name,
-            facts=(f"has: {', '.join(has) or 'no method of a type'}",),
+            facts=(f"has: {', '.join(has) or 'none of the methods that JAX calls'}",),
             jax_says=jax_says(facts.cls, name),
             remedies=tuple(_remedies_for_missing(facts, name, promised)),
         )

@@ -75,7 +75,7 @@ def _raise(checked: TypeChecked, ty: Any, lowered: Sequence[Any]) -> Any:
         checked.find(
             "SH712",
             "raise_val",
-            f"has a `raise_val` that takes {arity}, where `lo_ty` has "
+            f"has a `raise_val` that takes {arity}, where `lo_ty` gives "
             f"{len(lowered)} type{s}.",
             expected=f"{len(lowered)} value{s}: {', '.join(describe_all(ty.lo_ty()))}",
             got=f"raise_val{arity.written}",
@@ -109,7 +109,7 @@ def _raise(checked: TypeChecked, ty: Any, lowered: Sequence[Any]) -> Any:
             got=found,
             remedies=(
                 "mend `raise_val`: what it makes must have this type again",
-                f"register_hitype({type(value).__name__}, ...)   # or mend this",
+                "mend the function that `register_hitype` was given: it made this type",
             ),
         )
         raise Stop
@@ -137,8 +137,8 @@ def _lower(
         checked.find(
             "SH712",
             "lower_val",
-            f"has a `lower_val` that gives {len(lowered)} and a `lo_ty` that "
-            f"gives {len(lo_types)}.",
+            f"has a `lower_val` that gives {_of(lowered, 'value')} and a `lo_ty` that "
+            f"gives {_of(lo_types, 'type')}.",
             expected=f"one value for each type: {', '.join(describe_all(lo_types))}",
             got=", ".join(map(describe_value, lowered)) or "nothing",
             remedies=(
@@ -167,6 +167,10 @@ def _lower(
             )
             raise Stop
     return lowered
+
+
+def _of(items: Sequence[Any], noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
 def _count(lo_types: list[Any] | None) -> str:

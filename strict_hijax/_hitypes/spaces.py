@@ -101,14 +101,12 @@ def check_tangents(checked: TypeChecked, ty: Any) -> None:
     tangent = _related(checked, ty, "to_tangent_aval")
     if tangent is None:
         return
-    if not _is_same(
-        checked, tangent, "to_tangent_aval", tangent, "the tangent type of"
-    ):
+    if not _is_same(checked, tangent, "to_tangent_aval", tangent, "tangents"):
         return
     spaces = [tangent]
     cotangent = _related(checked, ty, "to_ct_aval")
     if cotangent is not None:
-        _is_same(checked, tangent, "to_ct_aval", cotangent, "the cotangent type of")
+        _is_same(checked, tangent, "to_ct_aval", cotangent, "cotangents")
         if not same_type(tangent, cotangent):
             spaces.append(cotangent)
     for space in spaces:
@@ -156,18 +154,17 @@ def _is_same(
         if _is_type(got) and same_type(expected, got):
             return True
         pair = describe_pair(expected, got) if _is_type(got) else None
-        of_tangent = "of its tangents" if method == "to_ct_aval" else "of the tangents"
         checked.find(
             "SH723",
             method,
-            f"has a tangent type, {describe(tangent)}, whose `{method}` is another.",
+            f"has tangents, {describe(tangent)}, to which `{method}` gives other "
+            f"{what} than to the type.",
             facts=(f"the type: {describe(checked.ty)}",),
-            expected=f"{pair[0] if pair else describe(expected)}: {what} a type is "
-            f"also that {of_tangent}",
-            got=pair[1] if pair else describe_value(got),
+            expected=f"{pair[0] if pair else describe(expected)}, as of the type",
+            got=f"{pair[1] if pair else described(got)}, as of its tangents",
             remedies=(
-                "def to_tangent_aval(self): return self   # in the tangent type",
-                f"mend `{method}` of {type(checked.ty).__name__}",
+                f"mend `{method}`: the type and its tangents must agree",
+                "mend `to_tangent_aval`: its tangents may be a type of their own",
             ),
         )
         return False
@@ -226,9 +223,9 @@ def _check_member(checked: TypeChecked, space: Any, method: str, made: Any) -> N
     checked.find(
         "SH724",
         method,
-        f"has tangents whose `{method}` gives another type."
+        f"has tangents whose `{method}` gives a value of another type."
         if space is not checked.ty
-        else f"has a `{method}` that gives another type.",
+        else f"has a `{method}` that gives a value of another type.",
         facts=(f"the type of the tangents: {describe(space)}",),
         expected=expected,
         got=found,
