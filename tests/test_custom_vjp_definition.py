@@ -11,6 +11,7 @@ from strict_hijax import (
     NoRulesError,
     RuleTypeError,
     SignatureError,
+    StrictHijaxError,
     UsageError,
     checked_custom_vjp,
 )
@@ -520,3 +521,17 @@ def test_rules_that_are_methods():
             return (ct * self.scale,)
 
     assert jax.grad(Layer(3.0).apply)(1.0) == 3.0
+
+
+@pytest.mark.skipif(not hasattr(jax.custom_vjp, "defremat"), reason="jax 0.12 has it")
+@pytest.mark.parametrize("form", ["defremat", "defremat_with_logs"])
+def test_none_in_place_of_a_rematerialization_rule(form):
+    @checked_custom_vjp
+    def square(x):
+        return x * x
+
+    define = getattr(square, form)
+    with pytest.raises(StrictHijaxError) as raised:
+        define(lambda x: (x * x, x), None, lambda x, g: (2 * x * g,))
+    assert (raised.value.code, raised.value.rule) == ("SH409", "rem")
+    assert "rem" in str(raised.value)

@@ -49,11 +49,11 @@ def replaced_advice(
     replaced = [
         old
         for old in before
-        if (old.rem is None) == (rules.rem is None) and not _same_rules(old, rules)
+        if old.has_rem == rules.has_rem and not _same_rules(old, rules)
     ]
     if not replaced:
         return []
-    roles = ("fwd", "bwd") if rules.rem is None else ("fwd", "rem", "bwd")
+    roles = ("fwd", "rem", "bwd") if rules.has_rem else ("fwd", "bwd")
     places = [
         f"{role} rule: `{replaced[-1].rule_name(role)}` "
         f"({replaced[-1].location(role)}), and then `{rules.rule_name(role)}` "
@@ -61,7 +61,7 @@ def replaced_advice(
         for role in roles
         if replaced[-1].rule(role) is not rules.rule(role)
     ]
-    how = "defvjp" if rules.rem is None else "defremat"
+    how = "defremat" if rules.has_rem else "defvjp"
     return [
         rules.finding(
             "SH903",

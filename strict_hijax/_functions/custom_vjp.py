@@ -34,7 +34,16 @@ def rules_of(attributes: Mapping[str, Any]) -> list[FunctionRules]:
     if (remat := attributes.get("remat_rules")) is not None:
         fwd, rem, bwd, logs = remat
         found.append(
-            FunctionRules(fun, argnums, fwd, bwd, rem, False, logs, False, batching)
+            FunctionRules(
+                fun,
+                argnums,
+                fwd,
+                bwd,
+                rem,
+                with_logs=logs,
+                generic_batching=batching,
+                has_rem=True,
+            )
         )
     if attributes.get("fwd") is not None or attributes.get("bwd") is not None:
         found.append(

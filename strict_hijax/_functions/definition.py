@@ -36,7 +36,7 @@ def definition_findings(rules: FunctionRules) -> list[Finding]:
 
 
 def _roles(rules: FunctionRules) -> tuple[str, ...]:
-    return ("fwd", "bwd") if rules.rem is None else ("fwd", "rem", "bwd")
+    return ("fwd", "rem", "bwd") if rules.has_rem else ("fwd", "bwd")
 
 
 # --- callables ------------------------------------------------------------------------

@@ -195,14 +195,15 @@ class Tracing:
             ]
         args = self.inputs.arguments(values)
         result = self.rules.fwd(*args)
-        self._judge(forward_findings(self.rules, result, self.seen.outputs))
-        if self.rules.rem is None or self.seen.findings:
+        self._judge(forward_findings(self.rules, result, self.seen.outputs, args))
+        if not self.rules.has_rem or self.seen.findings:
             return result
         kept = list(map(shown_type, tree_util.tree_leaves(result[1])))
         effects, count = self._effects_since(0), _jax.equations_so_far()
         result = self.rules.rem(result[1], *args)
         self.rem = kept, effects, self._effects_since(count)
-        self._judge(forward_findings(self.rules, result, self.seen.outputs, "rem"))
+        outputs = self.seen.outputs
+        self._judge(forward_findings(self.rules, result, outputs, args, "rem"))
         return result
 
     def _effects_since(self, count: int) -> set[str]:

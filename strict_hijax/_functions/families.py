@@ -70,7 +70,7 @@ def _wrapped_vjp(
     checker: Checker,
 ) -> Attributes:
     wrapper = RuleWrapper(rules, policy, ignored, checker.known_outputs)
-    if rules.rem is None:
+    if not rules.has_rem:
         return {"fwd": wrapper.fwd(), "bwd": wrapper.bwd()}
     wrapped = (wrapper.fwd(), wrapper.rem(), wrapper.bwd())
     return {"remat_rules": (*wrapped, rules.with_logs)}

@@ -34,6 +34,7 @@ class FunctionRules:
     with_logs: bool = False
     with_accums: bool = False
     generic_batching: bool = False
+    has_rem: bool = False
 
     @property
     def name(self) -> str:
