@@ -128,6 +128,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH426", "`dims` or annotations that cannot be used", "UsageError"),
     Code("SH427", "a wrong argument of a checked function", "UsageError"),
     Code("SH428", "a rule initialises a backend at import", "DefinitionError"),
+    Code("SH429", "fwd returns a Ref that is no argument", "RuleValueError"),
     Code("SH430", "a jvp rule cannot take the arguments", "SignatureError"),
     Code("SH431", "`defjvps` of another number of functions", "UsageError"),
     Code("SH432", "a jvp rule returns no (output, tangent)", "RuleTypeError"),

@@ -145,6 +145,11 @@ def bwd_checks_disabled() -> bool:
     return bool(_config.disable_bwd_checks.value)
 
 
+def mutable_array_checks() -> bool:
+    """Whether JAX refuses Refs that alias or leave (`jax_mutable_array_checks`)."""
+    return bool(_config.mutable_array_checks.value)
+
+
 def custom_vjp3_enabled() -> bool:
     """Whether `jax.custom_vjp` is run by its hijax implementation."""
     return bool(_config.custom_vjp3.value)

@@ -8,7 +8,7 @@ and on the tracers of an eager check. The contract is that of `_flatten_fwd` in
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jax import tree_util
@@ -25,6 +25,7 @@ from strict_hijax._types import (
 )
 
 from . import sentences
+from .returned_refs import returned_ref_findings
 from .rules import FunctionRules
 
 
@@ -48,12 +49,22 @@ def _value(leaf: Any) -> Any:
 
 
 def forward_findings(
-    rules: FunctionRules, result: Any, primal: OutputTypes | None, role: str = "fwd"
+    rules: FunctionRules,
+    result: Any,
+    primal: OutputTypes | None,
+    args: Sequence[Any],
+    role: str = "fwd",
 ) -> list[Finding]:
-    """What is wrong with the result of `fwd` or `rem`; `primal` may be unknown."""
+    """What is wrong with the result of `fwd` or `rem`, called with these arguments.
+
+    `primal` may be unknown.
+    """
     if not isinstance(result, list | tuple) or len(result) != 2:
         return [_no_pair(rules, role, result, primal)]
     out, residuals = result
+    refs = list(returned_ref_findings(rules, out, residuals, args))
+    if refs and role == "fwd":  # JAX does not look at those of `rem`
+        return refs
     findings = [] if primal is None else list(_output(rules, role, out, primal))
     return findings + list(_residuals(rules, role, residuals))
 

@@ -175,7 +175,8 @@ class RuleWrapper:
         values, perturbed = _values(args, self.rules)
         inputs = Inputs.of(values, self.rules.nondiff_argnums)
         primal = None if inputs is None else self.known_outputs(inputs)
-        raise_findings(forward_findings(self.rules, result, primal, role), self.ignored)
+        found = forward_findings(self.rules, result, primal, args, role)
+        raise_findings(found, self.ignored)
         if inputs is None or not isinstance(result, list | tuple) or len(result) != 2:
             return result
         inputs = dataclasses.replace(inputs, statics=())
