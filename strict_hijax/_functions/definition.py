@@ -20,6 +20,7 @@ from strict_hijax._signatures import (
     only_raises,
 )
 
+from . import sentences
 from .rules import FunctionRules, positional_names, visible_arity
 
 _CALLED = {"fwd": "SH403", "rem": "SH403", "bwd": "SH404"}
@@ -39,6 +40,11 @@ def _roles(rules: FunctionRules) -> tuple[str, ...]:
     return ("fwd", "rem", "bwd") if rules.has_rem else ("fwd", "bwd")
 
 
+def _definition(rules: FunctionRules) -> str:
+    how = "defremat" if rules.has_rem else "defvjp"
+    return f"{how}({', '.join(_roles(rules))})"
+
+
 # --- callables ------------------------------------------------------------------------
 
 
@@ -50,11 +56,11 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
                 "SH409",
                 None,
                 f"is given None as its {role} rule.",
+                path=role,
                 expected=f"a function: the {role} rule",
                 got="None",
-                jax_says=f"No VJP defined for custom_vjp function {rules.name} using "
-                "defvjp.",
-                remedies=(f"{rules.name}.defvjp(fwd, bwd)   # both are needed",),
+                jax_says=None if role == "rem" else sentences.no_rules(rules),
+                remedies=(f"{rules.name}.{_definition(rules)}   # all are needed",),
             )
         elif not callable(rule):
             yield rules.finding(
@@ -62,6 +68,7 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
                 None,
                 f"is given a {type(rule).__name__} as its {role} rule, which JAX "
                 "cannot call.",
+                path=role,
                 expected=f"a function: the {role} rule",
                 got=f"a {type(rule).__name__}",
                 remedies=(_signature(rules, role, ("x",)),),
