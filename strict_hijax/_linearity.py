@@ -112,9 +112,10 @@ def _equation(state: State, output: int) -> Equation:
 def _place(trail: tuple[Any, ...]) -> Location | None:
     """The user's line of an equation, or of the call that it is in.
 
-    What is jitted is traced once: its equations name the line that called it first.
+    What is jitted, or known, is traced once: its equations name the line that called it first.
     """
-    jitted = [i for i, eqn in enumerate(trail) if str(eqn.primitive) == "jit"]
+    once = ("jit", "known_call")
+    jitted = [i for i, eqn in enumerate(trail) if str(eqn.primitive) in once]
     for eqn in trail[jitted[-1] if jitted else 0 :]:
         frame = _jax.user_frame(eqn.source_info)
         if frame is not None:
