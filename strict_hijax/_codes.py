@@ -78,6 +78,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH316", "a cotangent of another dtype", "RuleValueError"),
     Code("SH317", "a cotangent of another type", "RuleValueError"),
     Code("SH318", "tangents that `nzs_out` does not announce", "RuleTypeError"),
+    Code("SH319", "an output that depends on tangents", "RuleValueError"),
     Code("SH320", "a rule that cannot be traced", "UntraceableRuleError"),
     Code("SH321", "a rule that initialises a backend", "DefinitionError"),
     Code("SH322", "`jvp` returns no (output, tangents)", "RuleValueError"),

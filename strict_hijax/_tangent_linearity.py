@@ -11,7 +11,7 @@ from typing import Any
 
 from ._definition import ClassFacts
 from ._errors import Finding
-from ._linearity import Equation, nonlinear_equations
+from ._linearity import Equation, dependent_equations, nonlinear_equations
 
 
 def linearity_findings(
@@ -20,6 +20,7 @@ def linearity_findings(
     jaxpr: Any,
     tangents_in: Sequence[bool],
     tangents_out: Sequence[str],
+    outputs: Sequence[str] = (),
 ) -> Iterator[Finding]:
     """What makes tangents of the outputs other than linear.
 
@@ -29,8 +30,13 @@ def linearity_findings(
       jaxpr: its jaxpr; the tangents of the outputs are the last of what it gives.
       tangents_in: for each input of the jaxpr, whether it is a tangent.
       tangents_out: the path of each tangent that is given.
+      outputs: the path of each primal output that is given before them.
     """
     first = len(jaxpr.outvars) - len(tangents_out)
+    dependent = [e for e in dependent_equations(jaxpr, tangents_in) if e.output < first]
+    if dependent:  # the two are swapped, perhaps: then the tangent is no tangent either
+        yield _depends(facts, rule, f"out{outputs[dependent[0].output]}", dependent[0])
+        return
     for equation in nonlinear_equations(jaxpr, tangents_in):
         if equation.output >= first:
             path = f"tangents{tangents_out[equation.output - first]}"
@@ -84,4 +90,19 @@ def _affine(facts: ClassFacts, rule: str, path: str, equation: Equation) -> Find
             "drop the term without a tangent, or multiply it by the tangent",
             f'class {facts.cls.__name__}(StrictHiPrim, ignore=("SH329",))   # if meant',
         ),
+    )
+
+
+def _depends(facts: ClassFacts, rule: str, path: str, equation: Equation) -> Finding:
+    return facts.finding(
+        "SH319",
+        f"has a `{rule}` that returns as its output what depends on the tangents: "
+        f"`{path}` is made by {_by(equation)}. Are output and tangents swapped?",
+        rule=rule,
+        path=path,
+        location=equation.location or facts.where(rule),
+        expected="(out, out_tangents), in this order",
+        got=_by(equation),
+        jax_says="Linearization failed to produce known values for all output primals.",
+        remedies=("return out, out_tangents",),
     )

@@ -398,6 +398,17 @@ def test_rule_that_is_not_linear(name: str, rule: str) -> None:
         check(prim)
 
 
+def test_output_that_depends_on_the_tangent() -> None:
+    swapped = {"jvp": lambda self, p, ts: (jnp.cos(p[0]) * ts[0], self(*p))}
+    for find in (
+        lambda: check(sine(**swapped)()),
+        lambda: sine(**swapped, examples=True),
+    ):
+        error = found_in(find)
+        assert (error.code, error.rule, error.path) == ("SH319", "jvp", "out")
+        assert "swapped" in str(error)
+
+
 LINEAR = {
     "a mask": lambda t, x: jnp.where(x > 0, t, 0.0),
     "moved and added": lambda t, x: jnp.flip(t) + 2 * t,

@@ -167,8 +167,9 @@ def trace_jvp(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     jaxpr = trace(traced, facts, "jvp", [*twin.in_avals_flat, *given], jvp)
     if jaxpr is not None:
         are_tangents = [False] * n + [True] * len(given)
+        outputs = list(paths_of(twin.out_tree))
         traced.findings += linearity_findings(
-            facts, "jvp", jaxpr, are_tangents, given_out
+            facts, "jvp", jaxpr, are_tangents, given_out, outputs
         )
 
 
