@@ -6,14 +6,21 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import difflib
 import dis
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _jax
-from ._errors import Finding, Location, parse_codes, raise_findings
+from ._class_statements import (
+    NO_USERS_CODE,
+    Promises,
+    class_statement,
+    is_abstract,
+    name_to_be,
+    refuse_unknown_keywords,
+)
+from ._errors import Location, parse_codes, raise_findings
 from ._hitypes.definition import findings_at_definition, findings_once_complete
 from ._hitypes.equality import equality_findings, hash_finding
 from ._hitypes.facts import (
@@ -23,12 +30,9 @@ from ._hitypes.facts import (
     TypeFacts,
     type_facts,
 )
-from ._metaclass import (
-    _NO_USERS_CODE,
-    _class_statement,
-    _is_abstract,
-    _qualified_name,
-)
+
+_PROMISES = Promises(tuple(USES), DEFAULT_USES, "use of a type")
+_KEYWORDS = ("supports", "abstract", "ignore")
 
 
 class StrictTypeMeta(abc.ABCMeta):
@@ -57,22 +61,24 @@ class StrictTypeMeta(abc.ABCMeta):
             "abstract": abstract,
             "ignore": ignore,
         }
-        location, module = _class_statement(name, bases, said)
+        location, module = class_statement(name, bases, said)
         namespace = {"__module__": module, **namespace}
-        subject = _qualified_name(namespace, name)
+        subject = name_to_be(namespace, name)
         setup = namespace.get("_setup")
         if not isinstance(setup, _Setup):  # it is, where dataclass makes a class again
             strict = [base for base in bases if isinstance(base, StrictTypeMeta)]
             setup = _Setup(
-                _promises(subject, supports, [base._facts.supports for base in strict]),
-                _is_abstract(subject, abstract),
+                _PROMISES.read(
+                    subject, supports, [base._facts.supports for base in strict]
+                ),
+                is_abstract(subject, abstract),
                 parse_codes(ignore, f"{subject}, ignore=").union(
                     *(base._ignored for base in strict)
                 ),
                 location,
             )
         namespace["_setup"] = setup
-        _raise_unknown_keywords(subject, bases, kwargs)
+        refuse_unknown_keywords(subject, bases, kwargs, _KEYWORDS)
         cls = super().__new__(mcs, name, bases, namespace, **kwargs)
         cls._complete = not _has_bare_fields(namespace) and _is_stored_next()
         return cls
@@ -173,64 +179,13 @@ def _is_stored_next() -> bool:
     while frame.f_back is not None:
         module: str = frame.f_globals.get("__name__", "")
         metaclass = frame.f_code.co_name == "__new__"  # one that derives from ours
-        if module.partition(".")[0] not in _NO_USERS_CODE and not metaclass:
+        if module.partition(".")[0] not in NO_USERS_CODE and not metaclass:
             break
         frame = frame.f_back
     code, index = frame.f_code.co_code, frame.f_lasti + 2
     while index < len(code) and dis.opname[code[index]] in ("CACHE", "EXTENDED_ARG"):
         index += 2
     return index < len(code) and dis.opname[code[index]].startswith("STORE_")
-
-
-def _promises(
-    subject: str, supports: object, inherited: list[frozenset[str]]
-) -> frozenset[str]:
-    """What a class promises: what it says, or else what its bases do."""
-    if supports is None:
-        return frozenset[str]().union(*inherited) if inherited else DEFAULT_USES
-    if isinstance(supports, str | bytes) or not isinstance(supports, Iterable):
-        raise _wrong_supports(subject, supports, "is no tuple of names").error()
-    names: list[object] = list(supports)
-    for name in names:
-        if not isinstance(name, str) or name not in USES:
-            raise _wrong_supports(subject, name, "names no use of a type").error()
-    return frozenset(map(str, names))
-
-
-def _wrong_supports(subject: str, value: object, what: str) -> Finding:
-    near = difflib.get_close_matches(str(value), USES, n=1, cutoff=0.5)
-    return Finding(
-        code="SH117",
-        subject=subject,
-        headline=f"`{subject}`: {value!r:.60} in supports= {what}"
-        + (f"; did you mean {near[0]!r}?" if near and value != near[0] else "."),
-        path="supports",
-        expected=f"a tuple with any of: {', '.join(USES)}",
-        got=f"{value!r:.60}",
-        remedies=(f'supports=("{near[0] if near else "jit"}",)',),
-    )
-
-
-def _raise_unknown_keywords(
-    subject: str, bases: tuple[type, ...], kwargs: dict[str, Any]
-) -> None:
-    """Refuse what no `__init_subclass__` of the bases takes."""
-    hooks = {base.__init_subclass__ for base in bases} if kwargs else set()
-    if not kwargs or any(hasattr(hook, "__func__") for hook in hooks):
-        return
-    name = next(iter(kwargs))
-    near = difflib.get_close_matches(name, ("supports", "abstract", "ignore"), n=1)
-    write_it = f"def __init_subclass__(cls, *, {name}, **kwargs): ...   # in a base"
-    raise Finding(
-        code="SH117",
-        subject=subject,
-        headline=f"`{subject}`: there is no class keyword {name!r}"
-        + (f"; did you mean {near[0]!r}?" if near else "."),
-        path=name,
-        expected="supports=, abstract=, ignore=, or what an `__init_subclass__` takes",
-        got=f"{name}={kwargs[name]!r:.60}",
-        remedies=(f"{near[0]}=...",) if near else (write_it,),
-    ).error()
 
 
 # --- the base class -------------------------------------------------------------------

@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import difflib
-import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import _jax
 from ._checked import Twin
+from ._class_statements import (
+    Promises,
+    class_statement,
+    is_abstract,
+    name_to_be,
+    refuse_unknown_keywords,
+)
 from ._construction import (
     construction_findings,
     effects_finding,
@@ -40,10 +45,23 @@ from ._readiness import Waiting
 from ._report import advice_of
 from ._rules import RULES, TRANSFORMS
 
+_KEYWORDS = ("supports", "abstract", "ignore", "effects")
 _OF_EQUALITY = ("__eq__", "__hash__")
-_DEFAULT_SUPPORTS = frozenset({"grad"})
+_PROMISES = Promises(
+    tuple(TRANSFORMS),
+    frozenset({"grad"}),
+    "transform",
+    {
+        "vjp": "grad",
+        "reverse": "grad",
+        "backward": "grad",
+        "forward": "jvp",
+        "lin": "linearize",
+        "batch": "vmap",
+        "checkpoint": "remat",
+    },
+)
 _OURS = __name__.partition(".")[0]
-_NO_USERS_CODE = (_OURS, "jax", "abc", "types", "dataclasses", "typing")
 
 
 class StrictMeta(abc.ABCMeta):
@@ -75,15 +93,17 @@ class StrictMeta(abc.ABCMeta):
             "ignore": ignore,
             "effects": effects,
         }
-        location, module = _class_statement(name, bases, said)
+        location, module = class_statement(name, bases, said)
         namespace = {"__module__": module, **namespace}
         setup = namespace.get("_setup")
         if not isinstance(setup, _Setup):  # it is, where dataclass makes a class again
-            subject = _qualified_name(namespace, name)
+            subject = name_to_be(namespace, name)
             strict = [base for base in bases if isinstance(base, StrictMeta)]
             setup = _Setup(
-                _promises(subject, supports, [base._facts.supports for base in strict]),
-                _is_abstract(subject, abstract),
+                _PROMISES.read(
+                    subject, supports, [base._facts.supports for base in strict]
+                ),
+                is_abstract(subject, abstract),
                 parse_codes(ignore, f"{subject}, ignore=").union(
                     *(base._ignored for base in strict)
                 ),
@@ -91,7 +111,7 @@ class StrictMeta(abc.ABCMeta):
                 _policy(subject, effects, [base._facts.policy for base in strict]),
             )
         namespace["_setup"] = setup
-        _raise_unknown_keywords(_qualified_name(namespace, name), bases, kwargs)
+        refuse_unknown_keywords(name_to_be(namespace, name), bases, kwargs, _KEYWORDS)
         cls = super().__new__(mcs, name, bases, namespace, **kwargs)
         if getattr(cls, "__abstractmethods__", ()):
             cls._facts = dataclasses.replace(cls._facts, abstract=True)
@@ -235,48 +255,6 @@ def _is_root(cls: type) -> bool:
 # --- what a class statement says ------------------------------------------------------
 
 
-def _class_statement(
-    name: str, bases: tuple[type, ...], said: Mapping[str, object]
-) -> tuple[Location, str]:
-    """Where the class statement that is being executed stands, and in which module."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None:
-        module: str = frame.f_globals.get("__name__", "")
-        metaclass = frame.f_code.co_name == "__new__"  # one that derives from ours
-        if module.partition(".")[0] not in _NO_USERS_CODE and not metaclass:
-            break
-        frame = frame.f_back
-    listed = [getattr(base, "__name__", str(base)) for base in bases]
-    defaults = {"supports": None, "abstract": False, "ignore": (), "effects": None}
-    listed += [f"{k}={v!r:.60}" for k, v in said.items() if v is not defaults[k]]
-    text = f"class {name}({', '.join(listed)})"
-    return (
-        Location(frame.f_code.co_filename, frame.f_lineno, text),
-        frame.f_globals.get("__name__", "__main__"),
-    )
-
-
-def _qualified_name(namespace: dict[str, Any], name: str) -> str:
-    """The same as `qualified_name`, before there is a class."""
-    module, name = namespace["__module__"], namespace.get("__qualname__", name)
-    return name if module in ("__main__", "builtins") else f"{module}.{name}"
-
-
-def _promises(
-    subject: str, supports: object, inherited: Sequence[frozenset[str]]
-) -> frozenset[str]:
-    """What a class promises: what it says, or else what its bases do."""
-    if supports is None:
-        return frozenset[str]().union(*inherited) if inherited else _DEFAULT_SUPPORTS
-    if isinstance(supports, str | bytes) or not isinstance(supports, Iterable):
-        raise _wrong_supports(subject, supports, "is no tuple of names").error()
-    names: list[object] = list(supports)
-    for name in names:
-        if not isinstance(name, str) or name not in TRANSFORMS:
-            raise _wrong_supports(subject, name, "names no transform").error()
-    return frozenset(map(str, names))
-
-
 def _policy(
     subject: str, effects: object, inherited: Sequence[EffectPolicy]
 ) -> EffectPolicy:
@@ -285,67 +263,3 @@ def _policy(
         return parse_policy(effects, subject)
     said = [policy for policy in inherited if policy != DEFAULT_POLICY]
     return said[0] if said else DEFAULT_POLICY
-
-
-_OTHER_NAMES = {
-    "vjp": "grad",
-    "reverse": "grad",
-    "backward": "grad",
-    "forward": "jvp",
-    "lin": "linearize",
-    "batch": "vmap",
-    "checkpoint": "remat",
-}
-
-
-def _wrong_supports(subject: str, value: object, what: str) -> Finding:
-    name = _OTHER_NAMES.get(value, value) if isinstance(value, str) else ""
-    near = difflib.get_close_matches(str(name), TRANSFORMS, n=1, cutoff=0.5)
-    return Finding(
-        code="SH117",
-        subject=subject,
-        headline=f"`{subject}`: {value!r:.60} in supports= {what}"
-        + (f"; did you mean {near[0]!r}?" if near and value != near[0] else "."),
-        path="supports",
-        expected=f"a tuple with any of: {', '.join(TRANSFORMS)}",
-        got=f"{value!r:.60}",
-        remedies=(f'supports=("{near[0] if near else "grad"}",)',),
-    )
-
-
-def _raise_unknown_keywords(
-    subject: str, bases: tuple[type, ...], kwargs: dict[str, Any]
-) -> None:
-    """Refuse what no `__init_subclass__` of the bases takes."""
-    hooks = {base.__init_subclass__ for base in bases} if kwargs else set()
-    if not kwargs or any(hasattr(hook, "__func__") for hook in hooks):
-        return
-    name, ours = next(iter(kwargs)), ("supports", "abstract", "ignore", "effects")
-    near = difflib.get_close_matches(name, ours, n=1, cutoff=0.5)
-    raise Finding(
-        code="SH117",
-        subject=subject,
-        headline=f"`{subject}`: there is no class keyword {name!r}"
-        + (f"; did you mean {near[0]!r}?" if near else "."),
-        path=name,
-        expected="supports=, abstract=, ignore=, effects=, or what an "
-        "`__init_subclass__` takes",
-        got=f"{name}={kwargs[name]!r:.60}",
-        remedies=(f"{near[0]}=...",)
-        if near
-        else (f"def __init_subclass__(cls, *, {name}, **kwargs): ...   # in a base",),
-    ).error()
-
-
-def _is_abstract(subject: str, abstract: object) -> bool:
-    if isinstance(abstract, bool):
-        return abstract
-    raise Finding(
-        code="SH117",
-        subject=subject,
-        headline=f"`{subject}`: abstract={abstract!r:.60} is no bool.",
-        path="abstract",
-        expected="True or False",
-        got=f"{abstract!r:.60}",
-        remedies=("abstract=True",),
-    ).error()
