@@ -2,7 +2,8 @@
 
 `plain_twin(f)` is `f` as it would be without strict_hijax: its module is executed a
 second time with `StrictHiPrim` standing for `jax.experimental.hijax.HiPrim` and
-`checked_custom_vjp` for `jax.custom_vjp`, and so is every example that it imports.
+`checked_custom_vjp` and `checked_custom_jvp` for `jax.custom_vjp` and `jax.custom_jvp`,
+and so is every example that it imports.
 Names, qualified names, files and lines are those of the strict twin, so the programs
 that the two lower to can be compared as text.
 """
@@ -71,20 +72,20 @@ def _is_example(module: str | None) -> bool:
 @functools.cache
 def _stock() -> ModuleType:
     """What stands for strict_hijax: its keywords are accepted and mean nothing."""
-    known = inspect.signature(jax.custom_vjp).parameters
 
     class StrictHiPrim(HiPrim):
         def __init_subclass__(cls, supports=(), abstract=False, ignore=(), **others):
             super().__init_subclass__(**others)
 
-    def checked_custom_vjp(function: Any = None, **keywords: Any) -> Any:
-        if function is None:
-            return functools.partial(checked_custom_vjp, **keywords)
-        return jax.custom_vjp(
-            function, **{name: keywords[name] for name in keywords if name in known}
-        )
-
     module = ModuleType("strict_hijax")
     module.StrictHiPrim = StrictHiPrim
-    module.checked_custom_vjp = checked_custom_vjp
+    module.checked_custom_vjp = functools.partial(_plain, jax.custom_vjp)
+    module.checked_custom_jvp = functools.partial(_plain, jax.custom_jvp)
     return module
+
+
+def _plain(decorator: Any, function: Any = None, **keywords: Any) -> Any:
+    if function is None:
+        return functools.partial(_plain, decorator, **keywords)
+    known = inspect.signature(decorator).parameters
+    return decorator(function, **{k: v for k, v in keywords.items() if k in known})

@@ -22,6 +22,7 @@ from .log1pexp import log1pexp
 from .pallas_softmax import pallas_softmax
 from .quantized_matmul import quantized_matmul
 from .rms_norm import rms_norm
+from .safe_norm import safe_norm
 
 JVP = "jvp"
 CHECKPOINT = "checkpoint"
@@ -120,6 +121,7 @@ ALL = (
     ),
     Example("pallas_softmax", pallas_softmax, (of(3, 9, 5),), BOTH),
     Example("pallas_softmax bfloat16", pallas_softmax, (of(9, 5, dtype=BF16),), BOTH),
+    Example("safe_norm", safe_norm, (of(4, 3),), BOTH),
     Example("cross_entropy", cross_entropy, (of(4, 10), of(4, dtype=INT)), BOTH),
     Example(
         "cross_entropy bfloat16",

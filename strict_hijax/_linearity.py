@@ -112,7 +112,8 @@ def _equation(state: State, output: int) -> Equation:
 def _place(trail: tuple[Any, ...]) -> Location | None:
     """The user's line of an equation, or of the call that it is in.
 
-    What is jitted, or known, is traced once: its equations name the line that called it first.
+    What is jitted, or known, is traced once: its equations name the line that called
+    it first.
     """
     once = ("jit", "known_call")
     jitted = [i for i, eqn in enumerate(trail) if str(eqn.primitive) in once]

@@ -106,6 +106,7 @@ REFERENCES = {
     "flash_attention causal bfloat16": causal_attention,
     "quantized_matmul": quantized_matmul_reference,
     "pallas_softmax": functools.partial(jax.nn.softmax, axis=-1),
+    "safe_norm": functools.partial(jnp.linalg.norm, axis=-1),
     "cross_entropy": cross_entropy_reference,
     "digits": digits_reference,
 }

@@ -27,7 +27,7 @@ def test_code_of_the_readme_does_what_it_says():
             raised.append(code)
         else:
             exec(program, namespace)
-    assert raised == ["SH311", "SH417"]
+    assert raised == ["SH311", "SH417", "SH441"]
 
 
 def test_printed_values_are_those_in_the_comments(capsys):
