@@ -20,6 +20,7 @@ import strict_hijax
 from strict_hijax import (
     StrictHijaxError,
     StrictHiPrim,
+    StrictHiType,
     check,
     checked_custom_jvp,
     checked_custom_vjp,
@@ -347,6 +348,37 @@ def transforms_of_something_else(_: Path) -> None:
 def ignoring_what_does_not_exist(_: Path) -> None:
     with ignore("SH999"):
         pass
+
+
+@stage("SH701")
+def definition_of_a_type(_: Path) -> None:
+    class Bad(StrictHiType):
+        def lo_ty(self) -> Any:
+            return [AVAL]
+
+
+class Boxed(StrictHiType, supports=("jit",)):
+    """A type that lowers to another type than it says."""
+
+    def lo_ty(self) -> Any:
+        return [AVAL]
+
+    def lower_val(self, value: Any) -> Any:
+        return [jnp.sum(value)]
+
+    def raise_val(self, value: Any) -> Any:
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Boxed)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@stage("SH716")
+def check_of_a_type(_: Path) -> None:
+    check(Boxed(), X)
 
 
 @pytest.fixture
