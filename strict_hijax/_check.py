@@ -49,7 +49,7 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
 
         return check_primitive(target)
     if isinstance(target, _jax.HiType):
-        from ._hitypes import check_hitype
+        from ._hitypes.check import check_hitype
 
         return check_hitype(target, *args, **kwargs)
     if callable(target) and not isinstance(target, type):

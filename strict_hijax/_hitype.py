@@ -21,8 +21,6 @@ from ._class_statements import (
     refuse_unknown_keywords,
 )
 from ._errors import Location, parse_codes, raise_findings
-from ._hitypes.definition import findings_at_definition, findings_once_complete
-from ._hitypes.equality import equality_findings, hash_finding
 from ._hitypes.facts import (
     DEFAULT_USES,
     FOUNDATION,
@@ -89,6 +87,8 @@ class StrictTypeMeta(abc.ABCMeta):
         if getattr(cls, "__abstractmethods__", ()):
             cls._facts = dataclasses.replace(cls._facts, abstract=True)
         if not _is_root(cls):
+            from ._hitypes.definition import findings_at_definition
+
             found = findings_at_definition(cls._facts, cls._complete)
             raise_findings(found, cls._ignored)
 
@@ -147,6 +147,9 @@ def _is_root(cls: type) -> bool:
 
 def _check_instance(cls: Any, ty: Any) -> None:
     if cls._unfinished:
+        from ._hitypes.definition import findings_once_complete
+        from ._hitypes.equality import equality_findings
+
         raise_findings(findings_once_complete(cls._read_again()), cls._ignored)
         raise_findings(equality_findings(cls._facts, ty), cls._ignored)
         cls._unfinished = False
@@ -155,6 +158,8 @@ def _check_instance(cls: Any, ty: Any) -> None:
     try:
         hash(ty)
     except TypeError as error:
+        from ._hitypes.equality import hash_finding
+
         raise_findings([hash_finding(cls._facts, ty, error)], cls._ignored)
     except Exception:  # a type may decline to be hashed
         return
