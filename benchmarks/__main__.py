@@ -1,4 +1,7 @@
-"""The command line: `python -m benchmarks [SECTION ...] [--quick] [--json FILE]`."""
+"""The command line: `python -m benchmarks [SECTION ...] [--quick] [--json FILE]`.
+
+`detection` counts faults that are caught; the other sections say what that costs.
+"""
 
 import argparse
 import sys
@@ -16,6 +19,7 @@ from . import (
     timing,
     tracing,
 )
+from .detection import running as detection
 from .hlo import Comparison
 from .programs import programs
 from .rows import Row, Section, Settings
@@ -28,22 +32,39 @@ SECTIONS: dict[str, Section] = {
     "import": importing.rows,
     "check": checking.rows,
 }
+ALL = ("hlo", *SECTIONS, "detection")
 QUICK_TRANSFORMS = ("forward", "grad", "grad of scan")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; 1 if any StableHLO differs, 2 for wrong arguments."""
+    """Measure and print; 2 for wrong arguments.
+
+    1 if any StableHLO differs, a fault is missed, or a right program is refused.
+    """
     options = _parser().parse_args(arguments)
-    chosen = options.sections or ["hlo", *SECTIONS]
+    chosen = options.sections or ALL
     settings = Settings(options.quick, report.say)
     timing.use_clock(options.clock)
     facts = report.machine() | {"clock": options.clock}
     report.print_machine(facts)
     comparisons = _compare(settings) if "hlo" in chosen else []
-    rows = [row for name in chosen if name != "hlo" for row in _run(name, settings)]
+    rows = [row for name in chosen if name in SECTIONS for row in _run(name, settings)]
+    found = _detect(settings, options.seed) if "detection" in chosen else None
     if options.json:
-        report.write_json(options.json, facts, comparisons, rows)
-    return 0 if hlo.is_same(comparisons) else 1
+        report.write_json(options.json, facts, comparisons, rows, found)
+    is_clean = found is None or found.is_clean
+    return 0 if hlo.is_same(comparisons) and is_clean else 1
+
+
+def _detect(settings: Settings, seed: int) -> detection.Run:
+    size = detection.QUICK if settings.quick else detection.FULL
+    found = detection.run_all(size, seed, settings.say)
+    report.print_detection(found)
+    return found
+
+
+def _seed(text: str) -> int:
+    return detection.fresh_seed() if text == "fresh" else int(text)
 
 
 def _compare(settings: Settings) -> list[Comparison]:
@@ -64,14 +85,15 @@ def _run(name: str, settings: Settings) -> list[Row]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="What strict_hijax costs."
+        prog="python -m benchmarks",
+        description="What strict_hijax catches, and what it costs.",
     )
     parser.add_argument(
         "sections",
         nargs="*",
-        choices=[[], "hlo", *SECTIONS],
+        choices=[[], *ALL],
         metavar="SECTION",
-        help=f"one of {', '.join(['hlo', *SECTIONS])}; all of them if none is named",
+        help=f"one of {', '.join(ALL)}; all of them if none is named",
     )
     parser.add_argument("--quick", action="store_true", help="few rounds and programs")
     parser.add_argument(
@@ -79,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=list(timing.CLOCKS),
         default="wall",
         help="time on the wall, or the processor's where other programs run",
+    )
+    parser.add_argument(
+        "--seed",
+        type=_seed,
+        default=detection.SEED,
+        help="what the programs of detection are drawn from: a number, or `fresh`",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write figures there")
     return parser

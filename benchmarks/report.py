@@ -12,6 +12,8 @@ from typing import Any
 
 import jax
 
+from .detection.counting import COLUMNS
+from .detection.running import Run, summary
 from .hlo import DIFFERS, IDENTICAL, PLATFORMS, REFUSED, Comparison
 from .rows import Row
 
@@ -135,6 +137,7 @@ def _print_table(
     if Table is None:
         _print_plain(title, columns, list(rows))
         return
+    assert Console is not None
     table = Table(title=title, title_justify="left")
     for column in columns:
         table.add_column(column)
@@ -154,11 +157,20 @@ def _print_plain(
         print("  " + "  ".join(cells).rstrip())
 
 
+def print_detection(run: Run) -> None:
+    """Faults by kind, and what was missed."""
+    rows = [row.cells() for row in run.rows]
+    _print_table("Mutants by kind of fault", COLUMNS, rows)
+    for line in summary(run):
+        print(line)
+
+
 def write_json(
     path: Path,
     facts: dict[str, Any],
     comparisons: Sequence[Comparison],
     rows: Sequence[Row],
+    detected: Run | None = None,
 ) -> None:
     """Everything that was printed, as data."""
     found = {
@@ -166,4 +178,6 @@ def write_json(
         "stablehlo": [vars(comparison) for comparison in comparisons],
         "figures": [row.as_json() for row in rows],
     }
+    if detected is not None:
+        found["detection"] = detected.as_json()
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
