@@ -12,8 +12,9 @@ A constant part counts as a fault unless it may be zero. `t + 1` is certainly af
 one of the two is wrong, unless `g` is zero for every `x`. So a constant computed from
 primals counts, and these do not: zero literals and what is made of them by moving,
 copying and multiplying (`0 * x`, `zeros_like`), `x - x`, infinities and nan, a
-difference of two affine values (`f(x + t) - f(x)`), and what a mask may take away again
-(`where(ok, where(ok, t, 1) / x, 0)`).
+difference of two affine values (`f(x + t) - f(x)`), what a mask may take away again
+(`where(ok, where(ok, t, 1) / x, 0)`), and a Python number in place of a tangent, which
+only says that nobody is to look at it (JAX's own tests have such rules).
 """
 
 from __future__ import annotations
@@ -78,13 +79,18 @@ def nonlinear_equation(jaxpr: Any, linear: Sequence[bool]) -> Equation | None:
 def nonlinear_equations(jaxpr: Any, linear: Sequence[bool]) -> list[Equation]:
     """One equation for each output that is certainly not linear."""
     found: list[Equation] = []
+    outvars = getattr(jaxpr, "jaxpr", jaxpr).outvars
     for index, state in enumerate(output_states(jaxpr, linear)):
         nonlinear = state.kind is Kind.NONLINEAR
         constant = state.kind in (Kind.AFFINE, Kind.CONSTANT)
         affine = constant and state.part in (Part.UNIFORM, Part.VARIES)
-        if nonlinear or affine:
+        if nonlinear or (affine and not _is_python_number(outvars[index])):
             found.append(_equation(state, index))
     return found
+
+
+def _is_python_number(outvar: Any) -> bool:
+    return hasattr(outvar, "val") and bool(getattr(outvar.aval, "weak_type", False))
 
 
 def dependent_equations(jaxpr: Any, linear: Sequence[bool]) -> list[Equation]:

@@ -99,6 +99,7 @@ LINEAR: dict[str, Callable[..., Any]] = {
     "negative": lambda x, t: -t,
     "sum and difference": lambda x, t: x * t - 2 * t + t,
     "a quotient": lambda x, t: x * t / (1 + x),
+    "a Python number": lambda x, t: 2.0,
     "plus zero": lambda x, t: t + 0.0,
     "plus an array of zeros": lambda x, t: t + jnp.zeros_like(x),
     "plus zero times a primal": lambda x, t: t + 0 * x,
