@@ -233,9 +233,13 @@ def strict_error(case: Reached, stage: str) -> tuple[StrictHijaxError, str]:
 
 
 def is_as_stock_jax(ours: BaseException, stock: BaseException) -> bool:
-    """Whether ours is caught where the stock one is; an AssertionError by TypeError."""
-    kind = TypeError if type(stock) is AssertionError else type(stock)
-    return isinstance(ours, kind)
+    """Whether ours is caught where the stock one is.
+
+    Nobody catches an AssertionError: there ours is a TypeError, or a UsageError.
+    """
+    if type(stock) is AssertionError:
+        return isinstance(ours, TypeError | strict_hijax.UsageError)
+    return isinstance(ours, type(stock))
 
 
 def holds(case: Reached) -> None:

@@ -166,6 +166,15 @@ CASES = [
         call_with_a_tracer,
         config=VJP3,
     ),
+    Reached(
+        "nondiff_argnames without a signature",
+        CUSTOM,
+        "custom_vjp.__init__",
+        "sig is not None",
+        "SH408",
+        "definition",
+        lambda p: p.vjp_function(min, fwd, bwd, nondiff_argnames=("x",)),
+    ),
     # --- fwd ---
     function(
         PAIR + "instead of a pair",
@@ -227,7 +236,7 @@ CASES = [
     function(
         "unexpected leaf type",
         "SH424",
-        "import",
+        "import or call",
         "custom_vjp_primal_tree_values.value",
         name="custom_vjp_primal_tree_values without symbolic_zeros",
         fwd=lambda x: (jnp.sin(custom_vjp_primal_tree_values(x)), x),

@@ -345,6 +345,8 @@ def _bad_names(rules: FunctionRules, argnames: tuple[Any, ...]) -> Iterator[Find
     try:
         parameters = inspect.signature(rules.fun).parameters
     except (ValueError, TypeError):
+        if argnames:  # JAX asserts that there is a signature
+            yield _no_signature(rules, argnames)
         return
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return
@@ -364,3 +366,18 @@ def _bad_names(rules: FunctionRules, argnames: tuple[Any, ...]) -> Iterator[Find
             got=repr(name),
             remedies=tuple(f"nondiff_argnames=({n!r},)" for n in parameters),
         )
+
+
+def _no_signature(rules: FunctionRules, argnames: tuple[Any, ...]) -> Finding:
+    return rules.finding(
+        "SH408",
+        None,
+        "has `nondiff_argnames`, and no signature that Python can read.",
+        path="nondiff_argnames",
+        expected="a function with a signature, or positions in place of names",
+        got=repr(argnames)[:60],
+        remedies=(
+            "nondiff_argnums=(0,)   # the positions of these arguments",
+            "lambda x: fun(x)   # a function of Python around it",
+        ),
+    )
