@@ -9,7 +9,6 @@ import jax
 
 from . import _jax
 from ._custom_derivatives import CheckedFunction, Unfinished
-from ._functions.families import JVP
 
 
 class checked_custom_jvp[ReturnValue](CheckedFunction, jax.custom_jvp[ReturnValue]):
@@ -101,7 +100,7 @@ class checked_custom_jvp[ReturnValue](CheckedFunction, jax.custom_jvp[ReturnValu
         def __call__(self, *args: Any, **kwargs: Any) -> ReturnValue: ...
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-    _family = JVP
+    _stock = "custom_jvp"
 
     @_jax.user_boundary
     def defjvp[Rule: Callable[..., tuple[Any, Any]]](

@@ -9,7 +9,6 @@ import jax
 
 from . import _jax
 from ._custom_derivatives import CheckedFunction, Unfinished
-from ._functions.families import VJP
 
 
 class checked_custom_vjp[ReturnValue](CheckedFunction, jax.custom_vjp[ReturnValue]):
@@ -94,7 +93,7 @@ class checked_custom_vjp[ReturnValue](CheckedFunction, jax.custom_vjp[ReturnValu
         def __call__(self, *args: Any, **kwargs: Any) -> ReturnValue: ...
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-    _family = VJP
+    _stock = "custom_vjp"
 
     @_jax.user_boundary
     def defvjp(

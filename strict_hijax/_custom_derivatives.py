@@ -10,20 +10,12 @@ from jax.errors import UnexpectedTracerError
 
 from . import _jax
 from ._errors import raise_findings
-from ._functions.closed_over import explain_tracer
-from ._functions.custom_vjp import own_attributes
-from ._functions.definition import nondiff_findings
-from ._functions.families import Family
-from ._functions.first_calls import Checker
-from ._functions.options import (
-    Options,
-    as_tuple,
-    parse_options,
-    refuse_nondiff_of_existing,
-    refuse_uncallable,
-    refuse_unknown,
-)
-from ._functions.rules import FunctionRules
+
+if TYPE_CHECKING:  # all of it loads with the first function that is checked
+    from ._functions.families import Family
+    from ._functions.first_calls import Checker
+    from ._functions.options import Options
+    from ._functions.rules import FunctionRules
 
 
 class Unfinished:
@@ -33,11 +25,11 @@ class Unfinished:
 class CheckedFunction:
     """A function with rules that are checked: when defined, traced ahead, and called.
 
-    It stands before JAX's class among the bases. `_family` says how the two kinds of
-    functions differ.
+    It stands before JAX's class among the bases. `_stock` is the name of that class;
+    `_family` says how the two kinds of functions differ.
     """
 
-    _family: ClassVar[Family]
+    _stock: ClassVar[str]
 
     # What is made of the rules: what JAX is handed, and the checks ahead of it.
     _handed: Callable[..., Any] | None = None
@@ -52,22 +44,29 @@ class CheckedFunction:
         @_jax.user_boundary
         def __new__(cls, fun=None, *args, **kwargs):
             if fun is None and kwargs:
+                from ._functions.options import refuse_unknown
+
                 refuse_unknown(cls.__name__, kwargs)
                 return functools.partial(cls, **kwargs)
             return object.__new__(cls)
 
         @_jax.user_boundary
         def __init__(self, fun=None, nondiff_argnums=(), nondiff_argnames=(), **kwargs):
+            from ._functions import options as given
+            from ._functions.definition import nondiff_findings
+
             tool = type(self).__name__
-            refuse_unknown(tool, kwargs)
+            given.refuse_unknown(tool, kwargs)
             existing = self._family.attributes_of(fun)
             if existing is not None:
-                refuse_nondiff_of_existing(tool, fun, nondiff_argnums, nondiff_argnames)
+                given.refuse_nondiff_of_existing(
+                    tool, fun, nondiff_argnums, nondiff_argnames
+                )
                 fun, nondiff_argnums = existing["fun"], existing["nondiff_argnums"]
-            refuse_uncallable(tool, fun)
-            argnums = as_tuple(tool, nondiff_argnums, int)
-            argnames = as_tuple(tool, nondiff_argnames, str)
-            options = parse_options(fun, **kwargs)
+            given.refuse_uncallable(tool, fun)
+            argnums = given.as_tuple(tool, nondiff_argnums, int)
+            argnames = given.as_tuple(tool, nondiff_argnames, str)
+            options = given.parse_options(fun, **kwargs)
             raise_findings(nondiff_findings(fun, argnums, argnames), options.ignored)
             super().__init__(fun, argnums, argnames)
             self._options = options
@@ -89,10 +88,18 @@ class CheckedFunction:
             try:
                 return handed(*args, **kwargs)
             except UnexpectedTracerError as error:
+                from ._functions.closed_over import explain_tracer
+
                 for rules in self._all_rules():
                     ignored = self._options.ignored
                     explain_tracer(rules, "primal", ignored, error)
                 raise
+
+    @property
+    def _family(self) -> Family:
+        from ._functions.families import FAMILIES
+
+        return FAMILIES[self._stock]
 
     def _all_rules(self) -> list[FunctionRules]:
         return self._family.rules_of(vars(self))
@@ -133,6 +140,9 @@ class CheckedFunction:
 
     def _hand_over(self) -> Callable[..., Any]:
         """Make what JAX is handed: a plain function of its own with wrapped rules."""
+        from ._functions.custom_vjp import own_attributes
+        from ._functions.first_calls import Checker
+
         options, family = self._options, self._family
         attributes, all_rules = own_attributes(self), self._all_rules()
         if not all_rules:
@@ -154,6 +164,8 @@ class CheckedFunction:
             self.__dict__.pop(name, None)
 
     def __getstate__(self) -> dict[str, Any]:
+        from ._functions.custom_vjp import own_attributes
+
         return own_attributes(self) | {"_options": self._options}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

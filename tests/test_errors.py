@@ -20,9 +20,11 @@ STOCK = {
     "NonlinearRuleError": NotImplementedError,
     "NoRulesError": AttributeError,
     "NotInitializedError": AttributeError,
+    "RuleIndexError": IndexError,
     "RuleTypeError": TypeError,
     "RuleValueError": ValueError,
     "SignatureError": TypeError,
+    "TangentStructureError": RuntimeError,
     "UsageError": ValueError,
 }
 

@@ -85,4 +85,4 @@ def test_errors_are_public_under_the_name_that_a_traceback_shows():
         value = vars(strict_hijax)[name]
         if isinstance(value, type) and issubclass(value, Exception):
             assert value.__module__ == "strict_hijax"
-            assert issubclass(value, strict_hijax.StrictHijaxError)
+            assert issubclass(value, strict_hijax.StrictHijaxError | Warning)

@@ -117,9 +117,12 @@ JVP = Family(
 )
 
 
+FAMILIES = {family.stock: family for family in (VJP, JVP)}
+
+
 def family_of(function: Any) -> Family | None:
     """The family of a function that has rules, or may get them."""
-    for family in (VJP, JVP):
+    for family in FAMILIES.values():
         if family.attributes_of(function) is not None:
             return family
     return None
