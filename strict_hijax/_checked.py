@@ -181,10 +181,9 @@ def _linear(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 
     def linearized(self: Any, /, *args: Any) -> Any:
         tangents = rule(self, *args)
-        flags = self._announced
         caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-        if flags is not None and _jax.is_jaxs_linearization(caller):
-            found = announced_findings(facts, self._original, name, flags, tangents)
+        if _jax.is_jaxs_linearization(caller):
+            found = announced_findings(facts, self, self._announced, tangents)
             raise_findings(found, ignored)
         return tangents
 

@@ -7,7 +7,7 @@ The contracts are those of `_call_hi_primitive_jvp` and `flatten_user_linearized
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from . import _jax
@@ -89,22 +89,26 @@ def tangents_findings(
 
 
 def announced_findings(
-    facts: ClassFacts, prim: Any, rule: str, announced: Sequence[bool], tangents: Any
+    facts: ClassFacts, prim: Any, announced: list[bool] | None, tangents: Any
 ) -> Iterator[Finding]:
     """Where `linearized` gives no tangent that `lin` announced, or one that it did not.
 
     JAX asserts it without a word (`maybe_linearize_tracer` in `interpreters/ad.py`).
+    `announced` has a flag for each output; it is None where `lin` is wrong itself.
     """
+    if announced is None:
+        return
     leaves = prim.out_tree.flatten_up_to(tangents)
-    for leaf, flag, path in zip(
-        leaves, announced, paths_of(prim.out_tree), strict=True
-    ):
+    paths = paths_of(prim.out_tree)
+    for leaf, flag, path in zip(leaves, announced, paths, strict=True):
         if is_zero(leaf) == flag:
-            yield _not_as_announced(facts, rule, f"tangents{path}", flag)
+            yield _not_as_announced(facts, f"tangents{path}", flag)
 
 
-def _not_as_announced(facts: ClassFacts, rule: str, path: str, flag: bool) -> Finding:
-    given, said = ("a zero", "not") if flag else ("a tangent", "that it is")
+def _not_as_announced(facts: ClassFacts, path: str, flag: bool) -> Finding:
+    rule, given, said = "linearized", "a tangent", "that it is"
+    if flag:
+        given, said = "a zero", "not"
     return facts.finding(
         "SH318",
         f"has a `{rule}` that gives {given} at `{path}`, of which `nzs_out` of `lin` "

@@ -12,6 +12,7 @@ from strict_hijax._definition import ClassFacts
 from strict_hijax._report import bytes_of
 from strict_hijax._rules import BACKWARD_RULES, derived_half
 from strict_hijax._tangent_linearity import linearity_findings
+from strict_hijax._tangents import announced_findings
 from strict_hijax._types import (
     cotangent_type,
     has_no_tangent,
@@ -191,6 +192,9 @@ def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
         residuals = kept.restore(values)
         tangents = _unflattened_tangents(twin, types, values)
         out_tangents = twin.linearized(*residuals, *tangents)
+        if "linearize" in facts.supports:  # derived rules do not look at `nzs_out`
+            flags = twin._announced  # pyright: ignore[reportPrivateUsage]
+            traced.findings += announced_findings(facts, twin, flags, out_tangents)
         return _nonzero(twin, out_tangents, given_out)
 
     jaxpr = trace(traced, facts, "linearized", [*kept.types, *given], linearized)
