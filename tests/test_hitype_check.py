@@ -284,6 +284,14 @@ def sum_of_another_shape():
     checked(**itself(vspace_add=add))
 
 
+@FAULTS.add("SH724", TypeError, "float16[3], float32[]", rule="vspace_add")
+def sum_whose_parts_have_other_types_than_typeof_tells():
+    def add(self, x, y):
+        return Quantized((x.integers + y.integers).astype("float16"), x.scale)
+
+    checked(**itself(vspace_add=add))
+
+
 @FAULTS.add("SH724", TypeError, "None", rule="vspace_add")
 def sum_that_is_nothing():
     checked(**itself(vspace_add=lambda self, x, y: [None][0]))

@@ -173,7 +173,7 @@ def _is_same(
 
 def _check_vspace(checked: TypeChecked, space: Any) -> None:
     with checked.running("vspace_zero"):
-        zero = _types_made(lambda: space.vspace_zero(), [])
+        zero = _types_made(space, lambda: space.vspace_zero(), [])
         _check_member(checked, space, "vspace_zero", zero)
     with checked.running("vspace_add"):
         total = _sum(checked, space)
@@ -183,7 +183,7 @@ def _check_vspace(checked: TypeChecked, space: Any) -> None:
 def _sum(checked: TypeChecked, space: Any) -> Any:
     """What `vspace_add` gives: of tracers as under jit, or of values as eagerly."""
     try:
-        return _types_made(space.vspace_add, [space, space])
+        return _types_made(space, space.vspace_add, [space, space])
     except NotImplementedError:
         raise
     except Exception as error:
@@ -194,31 +194,51 @@ def _sum(checked: TypeChecked, space: Any) -> Any:
             x, y = lowered[:count], lowered[count:]
             return space.vspace_add(space.raise_val(*x), space.raise_val(*y))
 
-        total = _types_made(add, [*lo_types, *lo_types])
+        total = _types_made(space, add, [*lo_types, *lo_types])
         checked.unchecked.append(f"vspace_add under jit: {in_short(error)}")
         return total
 
 
-def _types_made(make: Callable[..., Any], in_avals: list[Any]) -> Any:
-    """What a function makes of values of some types."""
+def _types_made(space: Any, make: Callable[..., Any], in_avals: list[Any]) -> Any:
+    """What a function makes of values of some types, its type, and its wrong parts."""
     made: list[Any] = []
 
     def run(*args: Any) -> list[Any]:
-        made.append(make(*args))
-        made.append(type_of(made[0]))
+        value = make(*args)
+        made.extend((value, type_of(value), _wrong_parts(space, value)))
         return []
 
     _jax.trace_to_jaxpr(run, in_avals, "vspace")
     return made
 
 
+def _wrong_parts(space: Any, value: Any) -> tuple[str, str] | None:
+    """What a value should be lowered to, and is; `typeof` need not look at that."""
+    if isinstance(value, _jax.Tracer):
+        return None
+    try:
+        expected, parts = list(space.lo_ty()), list(space.lower_val(value))
+    except Exception:  # there are no such methods, or it is no value of theirs
+        return None
+    got = list(map(type_of, parts))
+    if len(got) == len(expected) and all(
+        aval is not None and same_type(lo, aval)
+        for lo, aval in zip(expected, got, strict=True)
+    ):
+        return None
+    return ", ".join(map(describe, expected)), ", ".join(map(describe_value, parts))
+
+
 def _check_member(checked: TypeChecked, space: Any, method: str, made: Any) -> None:
-    value, got = made
-    if got is not None and same_type(space, got):
+    value, got, wrong = made
+    fits = got is not None and same_type(space, got)
+    if fits and wrong is None:
         checked.report(method, [] if method == "vspace_zero" else [space] * 2, [got])
         return
     expected, found = describe(space), describe_value(value)
-    if got is not None:
+    if fits and wrong is not None:
+        expected, found = wrong
+    elif got is not None:
         expected, found = describe_pair(space, got)
     checked.find(
         "SH724",
