@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from . import functions, primitives, strategies
+from . import functions, hitypes, jvp_functions, primitives, strategies
 from .stages import Stage
 
 type Mutate = Callable[[Any], Iterator[Any]]
@@ -16,6 +16,8 @@ type Mutate = Callable[[Any], Iterator[Any]]
 FAMILIES: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "primitive": (strategies.primitive_specs, primitives.primitive),
     "function": (strategies.function_specs, functions.function),
+    "jvp function": (strategies.jvp_function_specs, jvp_functions.jvp_function),
+    "hijax type": (strategies.hitype_specs, hitypes.hitype),
 }
 """For each family of programs, how a spec is drawn and what is made of it."""
 

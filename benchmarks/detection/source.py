@@ -21,7 +21,10 @@ from jax.experimental.hijax import (
     HiPrim, jvp_from_lin, linearize_from_jvp, vjp_from_jvp, vjp_from_lin)
 """
 
-STRICT_HEAD = "from strict_hijax import StrictHiPrim, checked_custom_vjp\n"
+STRICT_HEAD = """\
+from strict_hijax import (
+    StrictHiPrim, StrictHiType, checked_custom_jvp, checked_custom_vjp)
+"""
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,7 @@ class Function:
       strict_options: those that only `checked_custom_vjp` takes.
       define: the lines after the rules; `{f}` stands for the function's name.
       outside: parameters of a function around all of it.
+      wrapper: what it is made by: "custom_vjp" or "custom_jvp".
     """
 
     spec: Any
@@ -203,6 +207,7 @@ class Function:
     strict_options: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    wrapper: str = "custom_vjp"
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def but(self, **changes: Any) -> Self:
@@ -222,7 +227,7 @@ class Function:
     def source(self, *, strict: bool, typed: bool) -> str:
         """The module, on strict_hijax or on stock JAX, with or without types."""
         options = dict(self.options)
-        decorator = "checked_custom_vjp" if strict else "jax.custom_vjp"
+        decorator = f"{'checked_' if strict else 'jax.'}{self.wrapper}"
         if strict:
             options |= self.strict_options
             if typed and not self.outside:

@@ -6,6 +6,8 @@ import contextlib
 import enum
 import itertools
 import linecache
+import sys
+import types
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ import numpy as np
 from strict_hijax import StrictHijaxError, check
 
 from . import functions, primitives
+from .hitypes import HiType
 from .source import Function, Primitive
 
 
@@ -51,7 +54,10 @@ type Step = tuple[Stage, Callable[[], object]]
 def run(program: Any, *, strict: bool, typed: bool = False) -> Outcome:
     """Run a program until something is raised."""
     with quiet(), _configuration(program):
-        return _run(program, strict, typed)
+        try:
+            return _run(program, strict, typed)
+        finally:
+            _forget(program.name)
 
 
 @contextlib.contextmanager
@@ -93,11 +99,20 @@ def quiet() -> Generator[None]:
 
 def executed(source: str, name: str) -> dict[str, Any]:
     """The namespace of a module, whose lines tracebacks and `inspect` can show."""
-    filename = f"<generated {name}>"
+    filename = f"<{_module(name)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    namespace: dict[str, Any] = {"__name__": f"generated_{name}"}
-    exec(compile(source, filename, "exec"), namespace)
-    return namespace
+    module = sys.modules[_module(name)] = types.ModuleType(_module(name))
+    exec(compile(source, filename, "exec"), vars(module))
+    return vars(module)
+
+
+def _module(name: str) -> str:
+    return f"generated_{name}"
+
+
+def _forget(name: str) -> None:
+    sys.modules.pop(_module(name), None)
+    linecache.cache.pop(f"<{_module(name)}>", None)
 
 
 def steps(program: Any, *, strict: bool, typed: bool) -> Iterator[Step]:
@@ -111,6 +126,8 @@ def steps(program: Any, *, strict: bool, typed: bool) -> Iterator[Step]:
         yield from more(program, scope, strict)
     elif isinstance(program, Primitive):
         yield from _of_primitive(program, scope)
+    elif isinstance(program, HiType):
+        yield from _of_hitype(program, scope, strict)
     else:
         yield from _of_function(program, scope)
     if strict and program.notes.get("advised"):
@@ -345,8 +362,27 @@ def _of_function(program: Function, scope: dict[str, Any]) -> Iterator[Step]:
     if "only" in program.notes:
         return
     yield Stage.CALL, lambda: forward(call())
+    if program.wrapper == "custom_jvp":
+        yield Stage.RULE, lambda: forward_mode(call())
+        yield Stage.RULE, lambda: linearized(call())
     yield Stage.RULE, lambda: gradient(call())
     if spec.logs or spec.accumulates:
         yield Stage.RULE, lambda: with_logs(call())
     yield Stage.RULE, lambda: mapped(call())
     yield Stage.RULE, lambda: checkpointed(call())
+
+
+# --- hijax types ----------------------------------------------------------------------
+
+
+def _of_hitype(program: HiType, scope: dict[str, Any], strict: bool) -> Iterator[Step]:
+    made: list[Any] = []
+    value = lambda: eval(program.value, scope)  # noqa: E731
+    yield Stage.NEW, lambda: made.append(eval(program.construct, scope))
+    if strict:  # before anything is done with the type, as a test would
+        specs = lambda: [eval(spec, scope) for spec in program.axes]  # noqa: E731
+        yield Stage.CHECK, lambda: check(made[0], value(), specs=specs())
+    yield Stage.CALL, lambda: jax.jit(lambda v: v).trace(value()).lower()
+    if program.spec.is_vector:
+        differentiate = lambda v: jax.vjp(lambda v: v, v)[1](v)  # noqa: E731
+        yield Stage.RULE, lambda: jax.jit(differentiate).trace(value()).lower()

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from . import functions, primitives
+from . import functions, hitypes, jvp_functions, primitives
 from .trees import Leaf, Tree, leaves
 
 SHAPES = ((), (3,), (2, 3), (2,), (1, 3))
@@ -190,5 +190,39 @@ def function_specs(draw: st.DrawFn, **fixed: Any) -> functions.Spec:
         symbolic_zeros=zeros,
         optimize_remat=fixed.get("optimize_remat", remat),
         style=drawn("style", "self", "own"),
+        number=draw(st.integers(0, 10**6)),
+    )
+
+
+@st.composite
+def jvp_function_specs(draw: st.DrawFn, **fixed: Any) -> functions.Spec:
+    """A spec of a function with a jvp rule; `defjvps` takes no static arguments."""
+    needs = fixed.get("needs", {})
+    form = fixed.get("form") or draw(st.sampled_from(jvp_functions.FORMS))
+    ins = draw(inputs(**{**needs, "refs": False}))
+    zeros = form == "defjvp" and draw(st.integers(0, 3)) == 0
+    statics = [None] if form == "defjvps" else [None, None, 0, 1, "last"]
+    return functions.Spec(
+        ins,
+        draw(outputs(**needs.get("output", {}))),
+        _functions(draw, ins),
+        form=form,
+        static=fixed["static"] if "static" in fixed else draw(st.sampled_from(statics)),
+        symbolic_zeros=fixed.get("symbolic_zeros", zeros),
+        style=fixed.get("style") or draw(st.sampled_from(["self", "own"])),
+        number=draw(st.integers(0, 10**6)),
+    )
+
+
+@st.composite
+def hitype_specs(draw: st.DrawFn, **fixed: Any) -> hitypes.Spec:
+    """A spec of a hijax type with one to three arrays in a value."""
+    vector = fixed.get("is_vector", draw(st.booleans()))
+    part = float_leaves() if vector else st.one_of(float_leaves(), integer_leaves())
+    return hitypes.Spec(
+        tuple(draw(st.lists(part, min_size=1, max_size=3))),
+        is_vector=vector,
+        has_axes=fixed.get("has_axes", draw(st.booleans())),
+        style=fixed.get("style") or draw(st.sampled_from(hitypes.STYLES)),
         number=draw(st.integers(0, 10**6)),
     )

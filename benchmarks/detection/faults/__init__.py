@@ -8,6 +8,8 @@ from . import derivations as derivations
 from . import effects as effects
 from . import function_definitions as function_definitions
 from . import function_results as function_results
+from . import hitypes as hitypes
+from . import jvp_functions as jvp_functions
 from . import outputs as outputs
 from . import presence as presence
 from . import signatures as signatures
