@@ -204,8 +204,7 @@ def _after(eqn: Any, states: list[State], ids: list[Any]) -> list[State]:
     name, count = str(eqn.primitive), len(eqn.outvars)
     rule = _RULES.get(name)
     if rule is None:
-        known = all(state.is_constant for state in states) and not eqn.effects
-        return [SOME_CONSTANT if known else UNKNOWN] * count
+        return _of_unknown(eqn, states, count)
     result = rule(eqn, states, ids)
     return result if isinstance(result, list) else [result] * count
 
@@ -220,7 +219,15 @@ def _calls(eqn: Any, states: list[State], _: list[Any]) -> list[State]:
 
 def _hijax(eqn: Any, states: list[State], _: list[Any]) -> list[State]:
     traced = getattr(eqn.params.get("_prim"), "traced", None)
+    if traced is None:  # of a primitive of the user's, nothing is known
+        return _of_unknown(eqn, states, len(eqn.outvars))
     return _called(getattr(traced, "jaxpr", None), states, len(eqn.outvars))
+
+
+def _of_unknown(eqn: Any, states: list[State], count: int) -> list[State]:
+    """What an operation that is not known gives: of constants, constants."""
+    known = all(state.is_constant for state in states) and not eqn.effects
+    return [SOME_CONSTANT if known else UNKNOWN] * count
 
 
 def _called(jaxpr: Any, states: list[State], count: int) -> list[State]:

@@ -398,15 +398,19 @@ def test_rule_that_is_not_linear(name: str, rule: str) -> None:
         check(prim)
 
 
-def test_output_that_depends_on_the_tangent() -> None:
-    swapped = {"jvp": lambda self, p, ts: (jnp.cos(p[0]) * ts[0], self(*p))}
-    for find in (
-        lambda: check(sine(**swapped)()),
-        lambda: sine(**swapped, examples=True),
-    ):
+DEPENDS = {
+    "swapped": lambda self, p, ts: (jnp.cos(p[0]) * ts[0], self(*p)),
+    "added to": lambda self, p, ts: (self(*p) + ts[0], jnp.cos(p[0]) * ts[0]),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDS)
+def test_output_that_depends_on_the_tangent(name: str) -> None:
+    prim, rule = sine(jvp=DEPENDS[name])(), {"jvp": DEPENDS[name]}
+    for find in (lambda: check(prim), lambda: sine(**rule, examples=True)):
         error = found_in(find)
         assert (error.code, error.rule, error.path) == ("SH319", "jvp", "out")
-        assert "swapped" in str(error)
+        assert "Are output and tangents swapped?" in str(error)
 
 
 LINEAR = {
