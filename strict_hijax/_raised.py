@@ -46,6 +46,26 @@ def has_text(error: BaseException) -> bool:
     return bool(str(error).strip())
 
 
+def is_refused_effect(error: BaseException) -> bool:
+    """Whether JAX refuses an effect in a loop, a branch or a derivative.
+
+    It raises NotImplementedError, as a rule does that declines; but a rule with such an
+    effect never works.
+    """
+    says = "Effects not supported in" in str(error)
+    return says and isinstance(error, NotImplementedError) and _is_raised_by_jax(error)
+
+
+def _is_raised_by_jax(error: BaseException) -> bool:
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return False
+    name: str = traceback.tb_frame.f_globals.get("__name__", "")
+    return name.startswith("jax.")
+
+
 def in_short(error: BaseException) -> str:
     """Class and first line of an exception; without a text, where it was raised."""
     kind = type(error).__name__

@@ -1,5 +1,7 @@
 """Effects of a function's primal and rules: fault 34."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -8,7 +10,12 @@ from jax.experimental import io_callback
 from jax.experimental.buffer_callback import buffer_callback
 from jax.extend.core import Primitive
 
-from strict_hijax import EffectError, UsageError, checked_custom_vjp
+from strict_hijax import (
+    EffectError,
+    UntraceableRuleError,
+    UsageError,
+    checked_custom_vjp,
+)
 from strict_hijax._jax import Effect, IOEffect, custom_derivatives_allowed_effects
 from tests.custom_vjp_cases import error_of
 
@@ -283,3 +290,29 @@ def test_a_policy_that_does_not_exist(policy):
 def test_the_nearest_policy_is_named():
     with pytest.raises(UsageError, match="did you mean 'pure'"):
         checked_custom_vjp(tap, effects="pur")
+
+
+@pytest.mark.parametrize("within", [in_scan, in_cond, in_while])
+@pytest.mark.parametrize("where", ["fwd", "bwd"])
+def test_an_effect_that_jax_refuses_in_a_loop_or_branch(within, where):
+    refused = UntraceableRuleError, NotImplementedError, "Effects not supported in"
+    error_of(
+        lambda: define(communicate, where, within, example_args=(SPEC,)),
+        "SH424",
+        *refused,
+    )
+    checked = checked_custom_vjp(lambda x: x * 2.0)  # code that no other test has
+    effectful = functools.partial(within, communicate)
+    fwd = lambda x: (effectful(x) if where == "fwd" else x * 2.0, None)  # noqa: E731
+    bwd = lambda res, ct: (effectful(ct) if where == "bwd" else ct,)  # noqa: E731
+    checked.defvjp(fwd, bwd)
+    error_of(lambda: checked(X), "SH424", *refused)
+
+
+def test_a_rule_that_declines_in_words_of_jax_is_none_that_jax_refuses():
+    def declines(x):
+        if x.ndim:
+            raise NotImplementedError("Effects not supported in this rule")
+        return x
+
+    define(declines, "bwd", example_args=(SPEC,))(X)

@@ -305,3 +305,15 @@ def test_one_source_for_both_is_as_it_should_be() -> None:
         assert check(sine(jvp=jvp, **from_jvp, keywords=REMAT)()).advice == ()
         both_ways = sine(jvp=jvp, **chain, **from_lin, keywords=REMAT)
         assert check(both_ways()).advice == ()
+
+
+def test_an_effect_that_jax_refuses_in_a_loop_is_no_rule_that_declines() -> None:
+    def looped(x: Any) -> Any:
+        return jax.lax.scan(lambda c, _: (foreign(c), None), x, None, length=2)[0]
+
+    error = found_in(
+        lambda: sine(vjp_bwd=lambda self, x, g, a: a.accum(looped(g)), examples=True)
+    )
+    assert (error.code, error.rule) == ("SH320", "vjp_bwd")
+    assert isinstance(error, NotImplementedError)
+    assert "Effects not supported in `scan`" in str(error)

@@ -15,7 +15,7 @@ from types import TracebackType
 import jax
 
 from strict_hijax._errors import Finding, StrictHijaxError
-from strict_hijax._raised import has_text, in_short, raised_at
+from strict_hijax._raised import has_text, in_short, is_refused_effect, raised_at
 from strict_hijax._report import describe_all
 
 from .advice import order_advice
@@ -36,6 +36,8 @@ def is_put_off(error: Exception) -> bool:
 
     It declines, or needs an axis name or a global name that is not there yet.
     """
+    if is_refused_effect(error):
+        return False
     return isinstance(error, NotImplementedError | NameError)
 
 
@@ -45,6 +47,8 @@ def is_fault(error: Exception) -> bool:
     It does if the interpreter raised it, or JAX, and not for want of a value. What the
     rule raises itself, or a helper of it, is the rule declining.
     """
+    if is_refused_effect(error):
+        return True
     if isinstance(error, NotImplementedError):
         return "Differentiation rule for" in str(error) and _raised_in(error, _JAX)
     if isinstance(error, _ENVIRONMENT) or needs_values(error):

@@ -9,7 +9,7 @@ from typing import Any
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding, StrictHijaxError
-from strict_hijax._raised import in_short
+from strict_hijax._raised import in_short, is_refused_effect
 from strict_hijax._report import RuleReport, describe_all
 
 
@@ -85,7 +85,8 @@ def not_traced(
     error: Exception,
 ) -> None:
     """A rule that raised: it declines, is not ready yet, or cannot work."""
-    if isinstance(error, NotImplementedError | NameError):
+    declines = isinstance(error, NotImplementedError) and not is_refused_effect(error)
+    if declines or isinstance(error, NameError):
         traced.unchecked.append((rule, error))
         return
     finding = facts.finding(
