@@ -99,7 +99,7 @@ def test_a_rule_of_a_primitive_that_raises_without_a_word() -> None:
 
     with pytest.raises(ValueError, match="SH320") as raised:
         check(sine(vjp_bwd=vjp_bwd)())
-    assert f"  {PLACE}: raise ValueError\n" in str(raised.value)
+    assert f"  ValueError, {PLACE}: raise ValueError\n" in str(raised.value)
 
 
 def test_examples_that_raise_without_a_word() -> None:
