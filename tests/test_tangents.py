@@ -446,3 +446,27 @@ def test_structured_residuals_that_are_traced() -> None:
         "vjp_bwd": lambda self, x, sres, g, acc: None,
     }
     assert found_in(lambda: sine(**backward, examples=True)).code == "SH311"
+
+
+def test_a_fault_of_a_source_is_told_once_and_not_of_what_is_derived() -> None:
+    from jax.experimental.hijax import vjp_from_jvp
+
+    derived = dict(zip(("vjp_fwd", "vjp_bwd_retval"), vjp_from_jvp, strict=True))
+    product = {"jvp": lambda self, p, ts: (self(*p), ts[0] * ts[0])}
+    error = found_in(lambda: check(sine(**product, **derived, vjp_bwd=None)()))
+    assert [finding.code for finding in error.findings] == ["SH328"]
+
+
+def test_a_derived_rule_that_fails_names_its_source() -> None:
+    from jax.experimental.hijax import vjp_from_jvp
+
+    def jvp(self: Any, primals: Any, tangents: Any) -> Any:
+        callback = jax.ShapeDtypeStruct((3,), jnp.float32)
+        out = jax.pure_callback(lambda t: t, callback, tangents[0])
+        return self(*primals), out
+
+    derived = dict(zip(("vjp_fwd", "vjp_bwd_retval"), vjp_from_jvp, strict=True))
+    error = found_in(lambda: check(sine(jvp=jvp, **derived, vjp_bwd=None)()))
+    assert (error.code, error.rule) == ("SH320", "vjp_bwd_retval")
+    assert "`vjp_bwd_retval`, derived from `jvp`, that raises" in str(error)
+    assert "tests/test_tangents.py" in str(error)

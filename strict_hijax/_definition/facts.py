@@ -67,6 +67,13 @@ class ClassFacts:
         needs = half[0].needs if half is not None else ()
         return all(self._provides(need, above | {name}) for need in needs)
 
+    def sources(self, rule: str) -> frozenset[str]:
+        """The rules, written by hand, that a rule is derived from in the end."""
+        half = derived_half(self.rules.get(rule))
+        if half is None:
+            return frozenset({rule})
+        return frozenset[str]().union(*map(self.sources, half[0].needs))
+
     def where(self, rule: str) -> Location | None:
         """Where a rule is written, or else the class."""
         value = self.rules.get(rule)

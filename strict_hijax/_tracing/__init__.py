@@ -17,6 +17,7 @@ from strict_hijax._errors import (
     untraceable_error,
     without_ignored,
 )
+from strict_hijax._rules import RULES
 from strict_hijax._types import describe
 
 from .differentiation import trace_expand, trace_jvp, trace_lin, trace_vjp
@@ -25,16 +26,20 @@ from .transformations import trace_batch, trace_dce, trace_remat, trace_transpos
 
 _EACH_RULE = {
     "expand": trace_expand,
-    "vjp_fwd": trace_vjp,
     "jvp": trace_jvp,
     "lin": trace_lin,
+    "vjp_fwd": trace_vjp,
     "transpose": trace_transpose,
     "batch": trace_batch,
     "batch_dim_rule": trace_batch,
     "dce": trace_dce,
     "remat": trace_remat,
 }
-"""What traces a rule, and those that JAX calls with what it gives."""
+"""What traces a rule, and those that JAX calls with what it gives.
+
+Those that others are derived from come first: what is derived from a rule at fault
+fails in words about JAX's own code, and is not tried.
+"""
 
 
 def trace_rules(facts: ClassFacts, twin: Any) -> Traced:
@@ -42,8 +47,13 @@ def trace_rules(facts: ClassFacts, twin: Any) -> Traced:
     traced = Traced()
     with _jax.clean_context():
         for rule, trace in _EACH_RULE.items():
-            if rule == "expand" or facts.provides(rule):
+            at_fault = {finding.rule for finding in traced.findings}
+            derived = facts.sources(rule) - {rule}
+            provided = rule == "expand" or facts.provides(rule)
+            if provided and not derived & at_fault:
                 trace(traced, facts, twin)
+    order = list(RULES)
+    traced.reports.sort(key=lambda report: order.index(report.name))
     return traced
 
 

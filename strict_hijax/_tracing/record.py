@@ -89,17 +89,20 @@ def not_traced(
     if declines or isinstance(error, NameError):
         traced.unchecked.append((rule, error))
         return
+    (source, *_) = sorted(facts.sources(rule))
+    derived = f", derived from `{source}`," if source != rule else ""
     finding = facts.finding(
         "SH320",
-        f"has {_a(rule)} that raises {type(error).__name__} when it is traced.",
+        f"has {_a(rule)}{derived} that raises {type(error).__name__} when it is "
+        "traced.",
         rule=rule,
-        location=facts.where(rule),
+        location=facts.where(source),
         facts=(
             in_short(error),
             f"traced for: {', '.join(describe_all(in_avals)) or 'no inputs'}",
         ),
         remedies=(
-            f"mend `{rule}`; the exception above this one has the line",
+            f"mend `{source}`; the exception above this one has the line",
             "raise NotImplementedError   # where the rule declines on purpose",
         ),
     )
