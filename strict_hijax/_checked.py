@@ -22,27 +22,27 @@ from jax import tree_util
 
 from . import _jax
 from ._accumulators import Watches
-from ._batching import batch_findings, dims_findings
-from ._cotangents import (
+from ._definition import ClassFacts
+from ._errors import Finding, raise_findings, without_ignored
+from ._results.batching import batch_findings, dims_findings
+from ._results.cotangents import (
     accumulator_findings,
     cotangent_finding,
     cotangents_and_logs_findings,
     cotangents_findings,
     logs_findings,
 )
-from ._dce import dce_findings
-from ._definition import ClassFacts
-from ._errors import Finding, raise_findings, without_ignored
-from ._remat import remat_findings
-from ._results import (
+from ._results.dce import dce_findings
+from ._results.effects import effects_since
+from ._results.outputs import (
     announced_flags,
     forward_findings,
     output_findings,
     output_fits,
 )
-from ._rule_effects import effects_since
+from ._results.remat import remat_findings
+from ._results.tangents import announced_findings, jvp_findings, tangents_findings
 from ._rules import RULES, Contract, derived_half
-from ._tangents import announced_findings, jvp_findings, tangents_findings
 
 _set = object.__setattr__
 _new = object.__new__

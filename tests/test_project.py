@@ -151,5 +151,5 @@ def test_the_map_of_the_code_names_every_module():
     text = (ROOT / "docs" / "how_it_works.md").read_text()
     named = {Path(each).name for each in re.findall(r"`([\w/]+\.py)`", text)}
     folder = ROOT / "strict_hijax"
-    modules = [*folder.glob("_[a-z]*.py"), *folder.glob("_functions/[a-z]*.py")]
+    modules = [*folder.glob("_[a-z]*.py"), *folder.glob("_[fhr]*/[a-z]*.py")]
     assert {path.name for path in modules} - named == set()

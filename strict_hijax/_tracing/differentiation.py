@@ -10,9 +10,9 @@ from jax import tree_util
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._report import bytes_of
+from strict_hijax._results.linearity import linearity_findings
+from strict_hijax._results.tangents import announced_findings
 from strict_hijax._rules import BACKWARD_RULES, derived_half
-from strict_hijax._tangent_linearity import linearity_findings
-from strict_hijax._tangents import announced_findings
 from strict_hijax._types import (
     cotangent_type,
     has_no_tangent,

@@ -10,11 +10,11 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax
-from ._definition import ClassFacts
-from ._errors import Finding
-from ._rules import RULES
-from ._types import describe, describe_value, paths_of, same_type
+from strict_hijax import _jax
+from strict_hijax._definition import ClassFacts
+from strict_hijax._errors import Finding
+from strict_hijax._rules import RULES
+from strict_hijax._types import describe, describe_value, paths_of, same_type
 
 
 def dce_findings(

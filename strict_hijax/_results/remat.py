@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _jax
-from ._definition import ClassFacts
-from ._errors import Finding
-from ._results import output_findings
-from ._types import describe_value
+from strict_hijax import _jax
+from strict_hijax._definition import ClassFacts
+from strict_hijax._errors import Finding
+from strict_hijax._types import describe_value
+
+from .outputs import output_findings
 
 
 def remat_findings(

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import _jax
-from ._definition import ClassFacts
-from ._errors import Finding
-from ._results import output_findings
-from ._rules import RULES
-from ._types import (
+from strict_hijax import _jax
+from strict_hijax._definition import ClassFacts
+from strict_hijax._errors import Finding
+from strict_hijax._rules import RULES
+from strict_hijax._types import (
     Mismatch,
     describe,
     describe_pair,
@@ -30,6 +29,8 @@ from ._types import (
     type_of,
     types_are,
 )
+
+from .outputs import output_findings
 
 
 def jvp_findings(facts: ClassFacts, prim: Any, rule: str, result: Any) -> list[Finding]:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from jax import tree_util
 
-from . import _jax
-from ._definition import ClassFacts
-from ._errors import Finding
-from ._rules import RULES, derived_half
-from ._types import (
+from strict_hijax import _jax
+from strict_hijax._definition import ClassFacts
+from strict_hijax._errors import Finding
+from strict_hijax._rules import RULES, derived_half
+from strict_hijax._types import (
     describe,
     describe_pair,
     describe_value,

@@ -1,8 +1,8 @@
 """Whether a traced rule is linear in its tangents, read off its jaxpr.
 
 No numbers are tried. Each variable is constant in the tangents, affine, certainly not
-linear, or unknown (`_linear_states`); what a primitive makes of these is data
-(`_linear_primitives`). A tangent rule is at fault where an output is certainly not
+linear, or unknown (`states`); what a primitive makes of these is data
+(`primitives`). A tangent rule is at fault where an output is certainly not
 linear, and unknown is never a fault: JAX itself asks no more than that it can
 transpose what it is given, and a loop that solves a linear system step by step is
 linear as a whole though none of its steps are.
@@ -26,11 +26,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import _jax
-from . import _linear_primitives as table
-from ._errors import Location
-from ._linear_rules import RULES, Rule, kept_operand, side_by_side
-from ._linear_states import (
+from strict_hijax import _jax
+from strict_hijax._errors import Location
+
+from . import primitives as table
+from .rules import RULES, Rule, kept_operand, side_by_side
+from .states import (
     LINEAR,
     PRIMAL,
     SOME_CONSTANT,

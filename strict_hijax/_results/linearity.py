@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ._definition import ClassFacts
-from ._errors import Finding
-from ._linearity import Equation, dependent_equations, nonlinear_equations
+from strict_hijax._definition import ClassFacts
+from strict_hijax._errors import Finding
+from strict_hijax._linearity import Equation, dependent_equations, nonlinear_equations
 
 
 def linearity_findings(

@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import _jax
-from ._definition import ClassFacts
-from ._errors import Finding
-from ._results import output_structure_findings
-from ._rules import RULES
-from ._types import describe, describe_value, paths_of, structure_mismatch, type_of
+from strict_hijax import _jax
+from strict_hijax._definition import ClassFacts
+from strict_hijax._errors import Finding
+from strict_hijax._rules import RULES
+from strict_hijax._types import (
+    describe,
+    describe_value,
+    paths_of,
+    structure_mismatch,
+    type_of,
+)
+
+from .outputs import output_structure_findings
 
 
 def batch_findings(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from . import _jax
-from ._definition import ClassFacts
-from ._effects import Recorded, effect_findings, undeclared_effect_findings
-from ._errors import Finding, Location
-from ._rules import BACKWARD_RULES
+from strict_hijax import _jax
+from strict_hijax._definition import ClassFacts
+from strict_hijax._effects import Recorded, effect_findings, undeclared_effect_findings
+from strict_hijax._errors import Finding, Location
+from strict_hijax._rules import BACKWARD_RULES
 
 _UNDER_POLICY = frozenset({"vjp_fwd", *BACKWARD_RULES})
 

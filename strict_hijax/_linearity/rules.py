@@ -14,8 +14,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from . import _linear_primitives as table
-from ._linear_states import (
+from . import primitives as table
+from .states import (
     NONLINEAR,
     PRIMAL,
     SOME_CONSTANT,

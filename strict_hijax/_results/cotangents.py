@@ -7,12 +7,12 @@ from typing import Any
 
 from jax import tree_util
 
-from . import _jax
-from ._accumulators import Watches
-from ._definition import ClassFacts
-from ._errors import Finding, Location
-from ._rules import RULES
-from ._types import (
+from strict_hijax import _jax
+from strict_hijax._accumulators import Watches
+from strict_hijax._definition import ClassFacts
+from strict_hijax._errors import Finding, Location
+from strict_hijax._rules import RULES
+from strict_hijax._types import (
     Mismatch,
     any_zero,
     cotangent_type,
