@@ -276,7 +276,7 @@ def _inputs_against_rules(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
         rule, arity = RULES[name], arity_of(value)
         if not rule.per_input or arity is None or only_raises(value):
             continue
-        extra = (0, 1) if rule.structured_residuals else (0,)
+        extra = (0, 1) if facts.may_get_structured(name) else (0,)
         leading = len(rule.leading)
         if any(arity.takes(leading + n + e) for e in extra):
             continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import itertools
 import types
 from typing import Any, NamedTuple
 
@@ -179,6 +180,36 @@ def certain_returns(value: object) -> frozenset[str] | None:
     if function is None or is_generator_or_coroutine(value):
         return None
     return _certain_returns(function.__code__)
+
+
+def returned_lengths(value: object) -> frozenset[int] | None:
+    """How long the tuple is that each `return` writes out, or None if one does not."""
+    function = function_of(value)
+    if function is None or is_generator_or_coroutine(value):
+        return None
+    return _returned_lengths(function.__code__)
+
+
+@functools.lru_cache(maxsize=4096)
+def _returned_lengths(code: types.CodeType) -> frozenset[int] | None:
+    instructions = [i for i in dis.get_instructions(code) if i.opname != "NOP"]
+    found: set[int] = set()
+    for before, instruction in itertools.pairwise(instructions):
+        if instruction.opname == "RETURN_CONST":
+            constant: object = instruction.argval
+        elif instruction.opname != "RETURN_VALUE":
+            continue
+        elif instruction.is_jump_target:
+            return None
+        elif before.opname in ("BUILD_TUPLE", "BUILD_LIST"):
+            found.add(before.arg or 0)
+            continue
+        else:
+            constant = before.argval if before.opname == "LOAD_CONST" else None
+        if not isinstance(constant, tuple):
+            return None
+        found.add(len(constant))  # pyright: ignore[reportUnknownArgumentType]
+    return frozenset(found)
 
 
 def only_raises(value: object) -> bool:

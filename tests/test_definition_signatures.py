@@ -190,7 +190,7 @@ def one_accumulator_for_two():
             acc.accum(g)
 
 
-@add("SH111", TypeError, "`linearized` for 3 inputs", rule="linearized")
+@add("SH111", TypeError, "`linearized` for 4 inputs", rule="linearized")
 def tangents_of_too_many():
     class Bad(Base):
         def lin(self, nzs_in, x):
@@ -338,3 +338,97 @@ def test_aliases():
             return tangents[0]
 
     assert issubclass(Good, HiPrim)
+
+
+# --- structured residuals, and counts in words ----------------------------------------
+
+
+class Pairs(StrictHiPrim, supports=(), abstract=True):
+    def expand(self, x, w):
+        return x
+
+    def vjp_fwd(self, nzs_in, x, w):
+        return x, None
+
+
+def test_one_accumulator_too_many_is_a_fault_without_structured_residuals():
+    with pytest.raises(SignatureError, match="`vjp_bwd` for 3 inputs") as caught:
+
+        class Bad(Pairs):
+            def vjp_bwd(self, res, g, x_acc, w_acc, b_acc):
+                x_acc.accum(g)
+
+    assert caught.value.code == "SH111"
+    assert caught.value.hint == "def vjp_bwd(self, res, outgrad, x_acc, w_acc): ..."
+    assert "the cotangents of all outputs as one" in str(caught.value)
+
+
+@pytest.mark.parametrize("third", ["True", "None", "(True,)"])
+def test_three_results_are_no_structured_residuals(third: str):
+    body: dict[str, Any] = {}
+    exec(f"def vjp_fwd(self, nzs_in, x, w): return x, w, {third}", body)
+    rules = {
+        "vjp_fwd": body["vjp_fwd"],
+        "vjp_bwd": lambda self, res, sres, g, a, b: None,
+    }
+    with pytest.raises(SignatureError, match="SH111"):
+        type(StrictHiPrim)("Bad", (Pairs,), rules)
+
+
+def _four(self, nzs_in, x, w):
+    return x, w, True, x
+
+
+def _unknown(self, nzs_in, x, w):
+    result = x, None
+    return result
+
+
+def _either(self, nzs_in, x, w):
+    if w is None:
+        return x, None
+    return x, w, True, x
+
+
+def _declines(self, nzs_in, x, w):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("vjp_fwd", [_four, _unknown, _either, _declines])
+def test_structured_residuals_are_accepted_where_they_may_be(vjp_fwd):
+    rules = {"vjp_fwd": vjp_fwd, "vjp_bwd": lambda self, res, sres, g, a, b: None}
+    assert type(StrictHiPrim)("Good", (Pairs,), rules)
+
+
+def test_a_base_may_leave_the_fourth_result_to_its_subclasses():
+    class Base(Pairs, abstract=True):
+        def vjp_bwd(self, res, sres, g, a, b): ...
+
+    class Good(Base):
+        def vjp_fwd(self, nzs_in, x, w):
+            return x, None, True, x
+
+    assert Good
+
+
+def test_one_accumulator_too_few_counts_what_the_rule_takes():
+    with pytest.raises(SignatureError, match="`vjp_bwd` for 1 input") as caught:
+
+        class Bad(Pairs):
+            def vjp_bwd(self, res, g, x_acc):
+                x_acc.accum(g)
+
+    assert "def expand" not in caught.value.hint
+
+
+def test_a_rule_without_self_is_mended_in_its_own_names():
+    with pytest.raises(SignatureError, match="Does `expand` lack `self`") as caught:
+
+        class Bad(StrictHiPrim, supports=()):
+            def expand(x, w):
+                return x
+
+            def vjp_fwd(self, nzs_in, x, w):
+                return x, None
+
+    assert caught.value.hint == "def expand(self, x, w): ..."

@@ -9,7 +9,7 @@ from strict_hijax import _jax
 from strict_hijax._effects import DEFAULT_POLICY, EffectPolicy
 from strict_hijax._errors import Finding, Location, location_of
 from strict_hijax._rules import RULES, derived_half
-from strict_hijax._signatures import arity_of
+from strict_hijax._signatures import arity_of, returned_lengths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +73,21 @@ class ClassFacts:
         if half is None:
             return frozenset({rule})
         return frozenset[str]().union(*map(self.sources, half[0].needs))
+
+    def may_get_structured(self, rule: str) -> bool:
+        """Whether JAX may give a rule structured residuals, `sres`, besides `res`.
+
+        They are the fourth element of what the forward rule returns; not, where its
+        code is there and writes out tuples of two or three only.
+        """
+        if not RULES[rule].structured_residuals:
+            return False
+        forward = self.rules.get("lin" if rule == "linearized" else "vjp_fwd")
+        lengths = returned_lengths(forward)
+        written = forward is not None and derived_half(forward) is None
+        if self.abstract or not written or not lengths:
+            return True
+        return max(lengths) > 3
 
     def where(self, rule: str) -> Location | None:
         """Where a rule is written, or else the class."""

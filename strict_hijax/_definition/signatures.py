@@ -21,12 +21,12 @@ def arguments(facts: ClassFacts) -> Iterator[Finding]:
         if arity is None or derived_half(value) or only_raises(value):
             continue
         problem = _problem(rule, arity)
-        counts = _counts(rule, arity)
+        counts = _counts(rule, arity, facts.may_get_structured(name))
         other = next((n for n in seen if seen[n].isdisjoint(counts)), None)
         if problem is not None:
             yield _cannot_take(facts, name, arity, problem)
         elif rule.per_input and other is not None:
-            yield _disagreement(facts, name, arity, other, min(seen[other]))
+            yield _disagreement(facts, name, arity, other, seen)
         elif rule.per_input:
             seen[name] = counts
 
@@ -55,9 +55,16 @@ def _lacks_self(arity: Arity) -> bool:
     return cannot or arity.first not in ("self", "cls", "_", "_self", "this", None)
 
 
-def _counts(rule: Rule, arity: Arity) -> frozenset[int]:
+def _counts(rule: Rule, arity: Arity, structured: bool) -> frozenset[int]:
     """The numbers of inputs for which a rule's signature binds."""
-    return _bound(len(rule.leading), rule.structured_residuals, arity.least, arity.most)
+    return _bound(len(rule.leading), structured, arity.least, arity.most)
+
+
+def _written_for(facts: ClassFacts, name: str) -> int:
+    """The number of inputs that a rule's signature shows, in words to the user."""
+    arity = arity_of(facts.rules[name])
+    assert arity is not None
+    return max(0, arity.least - len(RULES[name].leading))
 
 
 @functools.lru_cache(maxsize=512)
@@ -92,9 +99,13 @@ def _call(rule: Rule, inputs: tuple[str, ...]) -> str:
 
 
 def _disagreement(
-    facts: ClassFacts, name: str, arity: Arity, other: str, n: int
+    facts: ClassFacts,
+    name: str,
+    arity: Arity,
+    other: str,
+    seen: dict[str, frozenset[int]],
 ) -> Finding:
-    rule, taken = RULES[name], len(RULES[name].leading)
+    rule, taken, n = RULES[name], len(RULES[name].leading), _written_for(facts, other)
     if taken and arity.takes(n) and arity.first == rule.leading[0]:
         return _cannot_take(
             facts, name, arity, "lacks `self`: it is called as a method."
@@ -104,9 +115,15 @@ def _disagreement(
         return _cannot_take(
             facts, name, arity, f"lacks {lacks}, which JAX gives before the inputs."
         )
-    takes = min(_counts(rule, arity))
+    takes = _written_for(facts, name)
     inputs = facts.inputs if len(facts.inputs) == n else _numbered(n)
     no_self = [r for r in (other, name) if _lacks_self_of(facts, r)]
+    alone = all(seen[r] != seen[other] for r in seen if r != other)
+    remedies = [rule.template(inputs)]
+    if alone and takes:
+        remedies.append(RULES[other].template(_numbered(takes)))
+    if no_self:
+        remedies = [_with_self(facts, no_self[0])]
     return facts.finding(
         "SH111",
         f"has {a(other)} `{other}` for {_inputs(n)} and {a(name)} `{name}` for "
@@ -114,13 +131,28 @@ def _disagreement(
         + (f" Does `{no_self[0]}` lack `self`?" if no_self else ""),
         rule=name,
         location=facts.where(name),
-        facts=(f"{facts.where(other)}   def {other}",),
+        facts=(f"{facts.where(other)}   def {other}", *_what_comes(facts, name)),
         expected=_call(rule, inputs),
         got=f"{name}{arity.written}",
-        remedies=(
-            rule.template(inputs),
-            RULES[other].template(_numbered(takes)),
-        ),
+        remedies=tuple(remedies),
+    )
+
+
+def _with_self(facts: ClassFacts, name: str) -> str:
+    """The line of a rule that lacks `self`, with it and in the rule's own names."""
+    arity = arity_of(facts.rules[name])
+    assert arity is not None
+    first = () if arity.first is None else (arity.first,)
+    return f"def {name}({', '.join(('self', *first, *arity.names))}): ..."
+
+
+def _what_comes(facts: ClassFacts, name: str) -> tuple[str, ...]:
+    """What a backward rule gets before its accumulators, which is easily miscounted."""
+    if name != "vjp_bwd" or facts.may_get_structured(name):
+        return ()
+    return (
+        "JAX gives it the residuals, then the cotangents of all outputs as one",
+        "`outgrad` in the structure of the output, then one accumulator an input.",
     )
 
 
