@@ -28,6 +28,7 @@ from strict_hijax._types import (
 
 from . import sentences
 from .cotangents import cotangent_finding, is_none, spread
+from .exchanged import exchanged_cotangents
 from .rules import FunctionRules, Inputs, innermost
 
 
@@ -118,6 +119,10 @@ def _cotangents(
     if type(cotangents) is not tuple or len(cotangents) != inputs.count:
         return [_no_tuple(rules, cotangents, inputs, names)]
     findings: list[Finding] = []
+    if not _jax.bwd_checks_disabled():
+        exchanged = exchanged_cotangents(rules, inputs, names, cotangents)
+        if exchanged is not None:
+            return [exchanged]
     entries: list[tuple[Any, bool]] = []
     for name, child, ct in zip(
         names, inputs.treedef.children(), cotangents, strict=True
@@ -168,8 +173,8 @@ def _no_tuple(
     returning = ", ".join(f"{n}_ct" for n in names) + "," * (len(names) == 1)
     is_tuple = type(got) in (tuple, list)
     if is_tuple:
-        what = f"returns {len(got)} cotangents; `{rules.name}` has {inputs.count} "
-        what += "arguments that can be differentiated."
+        what = f"returns {_of(len(got), 'cotangent')}; `{rules.name}` has "
+        what += f"{_of(inputs.count, 'argument')} that can be differentiated."
         says = sentences.bwd_length(rules, got, inputs.treedef)
     else:
         what = "must return a tuple with one cotangent for each argument; it returns "
@@ -191,6 +196,10 @@ def _no_tuple(
     return finding
 
 
+def _of(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 class _OfLength(Finding):
     """A wrong number of cotangents: a ValueError too, as of `jax_custom_vjp3`."""
 
@@ -199,8 +208,12 @@ class _OfLength(Finding):
 
 
 class _LengthError(RuleTypeError, ValueError):
-    __module__ = "strict_hijax"
-    __qualname__ = __name__ = "RuleTypeError"
+    pass
+
+
+# In the body of the class these would be attributes, and not its name.
+_LengthError.__name__ = _LengthError.__qualname__ = "RuleTypeError"
+_LengthError.__module__ = "strict_hijax"
 
 
 def _kind_of(value: Any) -> str:

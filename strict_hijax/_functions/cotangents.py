@@ -152,11 +152,7 @@ def _how_types_differ(
     shapes, dtypes = [a.shape for a in avals], [a.dtype for a in avals]
     ct = re.sub(r"^\w+", r"\g<0>_ct", path)
     if shapes[0] != shapes[1]:
-        if len(shapes[1]) > len(shapes[0]):
-            remedy = f"{ct}.sum(axis=...)   # over the axes that were broadcast"
-        else:
-            remedy = f"jnp.broadcast_to({ct}, {shapes[0]})   # or the right sum"
-        return "SH416", (), (remedy,)
+        return "SH416", (), _of_shape(ct, path, *shapes)
     if dtypes[0] != dtypes[1]:
         return (
             "SH417",
@@ -167,3 +163,22 @@ def _how_types_differ(
             ),
         )
     return "SH418", (), ("see the sharding and varying axes of the argument",)
+
+
+def _of_shape(
+    ct: str, path: str, wanted: tuple[Any, ...], got: tuple[Any, ...]
+) -> tuple[str, ...]:
+    """What to write where a cotangent has another shape than its argument."""
+    extra = len(got) - len(wanted)
+    if extra > 0:
+        axes = tuple(range(extra)) if got[extra:] == wanted else "..."
+        return (f"{ct}.sum(axis={axes})   # over the axes that were broadcast",)
+    pairs = list(zip(wanted[::-1], got[::-1], strict=False))  # from the last axis on
+    ones = tuple(i for i, (a, b) in enumerate(pairs[::-1]) if a == 1 != b)
+    if not extra and ones and all(a in (1, b) for a, b in pairs):
+        return (f"{ct}.sum(axis={ones}, keepdims=True)   # they were broadcast",)
+    look = f"look for a sum or a transpose too many: `{path}` has the shape {wanted}"
+    if all(b in (1, a) for a, b in pairs):
+        same = f"# only if it is the same for all of `{path}`"
+        return look, f"jnp.broadcast_to({ct}, {wanted})   {same}"
+    return (look,)

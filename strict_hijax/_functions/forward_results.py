@@ -25,6 +25,7 @@ from strict_hijax._types import (
 )
 
 from . import sentences
+from .exchanged import is_output_second
 from .returned_refs import returned_ref_findings
 from .rules import FunctionRules
 
@@ -66,7 +67,21 @@ def forward_findings(
     if refs and role == "fwd":  # JAX does not look at those of `rem`
         return refs
     findings = [] if primal is None else list(_output(rules, role, out, primal))
+    if findings:
+        types = OutputTypes.of(out), OutputTypes.of(residuals)
+        if is_output_second(*types, primal):
+            return [_output_second(findings[0])]
     return findings + list(_residuals(rules, role, residuals))
+
+
+def _output_second(finding: Finding) -> Finding:
+    """The same fault, where the second of the pair has the types of the output."""
+    sentence = finding.headline.rstrip(".")
+    return finding._replace(
+        headline=f"{sentence}; the second of the pair has the type of the output. Are "
+        "output and residuals swapped?",
+        remedies=("return out, res   # the output comes first", *finding.remedies),
+    )
 
 
 def _no_pair(
