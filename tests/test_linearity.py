@@ -100,6 +100,29 @@ LINEAR: dict[str, Callable[..., Any]] = {
     "sum and difference": lambda x, t: x * t - 2 * t + t,
     "a quotient": lambda x, t: x * t / (1 + x),
     "a Python number": lambda x, t: 2.0,
+    "a primal where it is zero": lambda x, t: jnp.where(x == 0, x, t / (x + 1)),
+    "a primal that is not finite": lambda x, t: jnp.where(jnp.isfinite(x), t, x),
+    "a mask that leaves nothing out": lambda x, t: jnp.where(jnp.arange(4) < 4, t, 1.0),
+    "a branch that is never taken": lambda x, t: lax.cond(
+        jnp.arange(4)[3] == 3, lambda: t, lambda: x
+    ),
+    "a branch that is known": lambda x, t: lax.switch(0, [lambda: t, lambda: x]),
+    "targets that are dropped": lambda x, t: (
+        jnp.zeros(4)
+        .at[jnp.where(x > 0, jnp.arange(4), 9)]
+        .add(jnp.where(x > 0, t, 1.0), mode="drop")
+    ),
+    "segments that are dropped": lambda x, t: jax.ops.segment_sum(
+        jnp.concatenate([t, x]), jnp.array([0, 1, 2, 3, 4, 4, 4, 4]), 4
+    ),
+    "one element by a masked maximum": lambda x, t: jnp.max(
+        jnp.where(jnp.arange(4) == jnp.argmax(x), t, -jnp.inf)
+    ),
+    "plus a primal and its negative": lambda x, t: t + (x + (-x)),
+    "plus a sum that cancels": lambda x, t: t + jnp.stack([t, x, -x]).sum(0),
+    "plus the first position": lambda x, t: t + jnp.arange(4.0)[0],
+    "plus a power of zero": lambda x, t: t + 0.0 ** (1 + x * x),
+    "plus the logarithm of one": lambda x, t: t + jnp.log(x / x),
     "plus zero": lambda x, t: t + 0.0,
     "plus an array of zeros": lambda x, t: t + jnp.zeros_like(x),
     "plus zero times a primal": lambda x, t: t + 0 * x,
@@ -321,7 +344,6 @@ AFFINE: dict[str, Callable[..., Any]] = {
     "one plus, in a jit": lambda x, t: jax.jit(lambda a: a + 1)(t),
     "one plus, in a scan": lambda x, t: lax.scan(lambda c, a: (c, a + 1), 0.0, t)[1],
     "where, with one": lambda x, t: jnp.where(x > 0, t, 1.0),
-    "where, with a primal": lambda x, t: jnp.where(x > 0, t, x),
     "beside a primal": lambda x, t: jnp.concatenate([t, x]),
     "padded with ones": lambda x, t: jnp.pad(t, 1, constant_values=1.0),
     "plus an array": lambda x, t: t + np.arange(4, dtype=np.float32),

@@ -12,7 +12,8 @@ A constant part counts as a fault unless it may be zero. `t + 1` is certainly af
 one of the two is wrong, unless `g` is zero for every `x`. So a constant computed from
 primals counts, and these do not: zero literals and what is made of them by moving,
 copying and multiplying (`0 * x`, `zeros_like`), `x - x`, infinities and nan, a
-difference of two affine values (`f(x + t) - f(x)`), what a mask may take away again
+sum or difference of such constants, one that a mask chooses, a difference of two affine
+values (`f(x + t) - f(x)`), what a mask may take away again
 (`where(ok, where(ok, t, 1) / x, 0)`), and a Python number in place of a tangent, which
 only says that nobody is to look at it (JAX's own tests have such rules).
 """
@@ -30,7 +31,7 @@ from strict_hijax import _jax
 from strict_hijax._errors import Location
 
 from . import primitives as table
-from .rules import RULES, Rule, kept_operand, side_by_side
+from .rules import RULES, Rule, chosen_from, kept_operand
 from .states import (
     LINEAR,
     PRIMAL,
@@ -141,13 +142,13 @@ def _run(jaxpr: Any, given: Sequence[State]) -> list[State]:
     same: dict[Any, Any] = {}  # variables that are others under another name
     consts = getattr(jaxpr, "consts", ())
     for var, const in zip(inner.constvars, consts, strict=False):
-        states[var] = _state_of_value(const)
+        states[var] = dataclasses.replace(_state_of_value(const), fixed=True)
     for var, state in zip(inner.invars, given, strict=True):
         states[var] = _fitted(state, var.aval)
 
     def read(atom: Any) -> State:
         if hasattr(atom, "val"):
-            return _state_of_value(atom.val)
+            return dataclasses.replace(_state_of_value(atom.val), fixed=True)
         return states.get(atom, SOME_CONSTANT)
 
     for eqn in inner.eqns:
@@ -155,9 +156,11 @@ def _run(jaxpr: Any, given: Sequence[State]) -> list[State]:
         ids = [id(a) if hasattr(a, "val") else same.get(a, a) for a in eqn.invars]
         after = _after(eqn, before, ids)
         known = [state.trail for state in before]
+        fixed = all(state.fixed for state in before)
         for var, state in zip(eqn.outvars, after, strict=True):
             if state.trail and str(eqn.primitive) in _WITHIN:
                 state = state if state.trail in known else state.called_by(eqn)
+            state = dataclasses.replace(state, fixed=fixed)
             states[var] = _fitted(state.at(eqn), var.aval)
         kept = kept_operand(str(eqn.primitive), before)
         if kept is not None:
@@ -242,10 +245,7 @@ def _cond(eqn: Any, states: list[State], _: list[Any]) -> list[State]:
     index, *operands = states
     branches = [_run(branch, operands) for branch in eqn.params["branches"]]
     if index.is_constant:
-        return [
-            side_by_side([picked(each) for each in results])
-            for results in zip(*branches, strict=True)
-        ]
+        return [chosen_from(index, results) for results in zip(*branches, strict=True)]
     return [
         ZERO if all(each.is_zero for each in results) else UNKNOWN
         for results in zip(*branches, strict=True)

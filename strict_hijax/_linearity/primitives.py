@@ -10,7 +10,6 @@ from __future__ import annotations
 # One result for each operand, with the very elements of it, moved, copied or scaled.
 KEEPS = frozenset(
     [
-        "neg",
         "reshape",
         "broadcast_in_dim",
         "broadcast_to",
@@ -161,7 +160,6 @@ DECOMPOSITIONS = frozenset(["cholesky", "eig", "eigh", "svd", "qr", "lu"])
 # Constants out of nothing, or out of keys.
 SOURCES = frozenset(
     [
-        "iota",
         "axis_index",
         "random_bits",
         "random_wrap",

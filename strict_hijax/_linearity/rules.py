@@ -53,9 +53,22 @@ def _keeps(eqn: Any, states: list[State], _: list[Any]) -> State | list[State]:
     return states if len(eqn.outvars) == len(states) else states[0]
 
 
+def _negates(_: Any, states: list[State], __: list[Any]) -> State:
+    (state,) = states
+    if state.number is None:
+        return state
+    return dataclasses.replace(state, number=-state.number)
+
+
 def _sums(eqn: Any, states: list[State], ids: list[Any]) -> State | list[State]:
-    without = [dataclasses.replace(state, number=None) for state in states]
-    return _keeps(eqn, without, ids)
+    return _keeps(eqn, list(map(_summed, states)), ids)
+
+
+def _summed(state: State) -> State:
+    """What is constant in some of the elements may cancel in their sum."""
+    if state.mixed:
+        return state if state.is_linear else picked(state)
+    return dataclasses.replace(state, number=None)
 
 
 def _mixes(_: Any, states: list[State], __: list[Any]) -> State:
@@ -104,7 +117,7 @@ def _written(states: list[State], into: int, what: int, left: State) -> State:
     where = [s for i, s in enumerate(states) if i not in (into, what)]
     if not all(state.is_constant for state in where):
         return UNKNOWN
-    return joined(left, states[what])
+    return joined(left, picked(states[what]))
 
 
 def _adds(eqn: Any, states: list[State], ids: list[Any]) -> State:
@@ -124,8 +137,9 @@ def _multiplies(eqn: Any, states: list[State], _: list[Any]) -> State:
     return multiplied(states[0], states[1], contracts=contracts)
 
 
-def _divides(_: Any, states: list[State], __: list[Any]) -> State:
-    return divided(*states)
+def _divides(_: Any, states: list[State], ids: list[Any]) -> State:
+    same = ids[0] is ids[1] and states[0].is_constant
+    return number(1.0) if same else divided(*states)
 
 
 def _solves(_: Any, states: list[State], __: list[Any]) -> State:
@@ -147,6 +161,8 @@ def _curves(eqn: Any, states: list[State], _: list[Any]) -> State:
     name = str(eqn.primitive)
     if name == "pow" and states[1].number in (0.0, 1.0):
         return states[0] if states[1].number == 1.0 else number(1.0)
+    if name == "pow" and states[0].is_zero:
+        return SOME_CONSTANT if states[1].is_constant else UNKNOWN
     return curved(states, rounds=name in table.ROUNDS)
 
 
@@ -231,10 +247,26 @@ def _selects(eqn: Any, states: list[State], ids: list[Any]) -> State:
         certain = predicate.kind is Kind.NONLINEAR and not predicate.mixed and not zero
         known = not any(case.kind is Kind.UNKNOWN for case in cases)
         return ZERO if zero else NONLINEAR if certain and known else UNKNOWN
+    return chosen_from(predicate, cases)
+
+
+def chosen_from(predicate: State, cases: Sequence[State]) -> State:
+    """What a constant predicate chooses from, element by element or as a whole."""
     if predicate.number is not None:  # known beforehand
-        chosen = int(bool(predicate.number))
-        return cases[chosen] if len(cases) == 2 else UNKNOWN
-    return side_by_side([picked(case) for case in cases])
+        chosen = int(predicate.number)
+        return cases[min(max(chosen, 0), len(cases) - 1)]
+    if predicate.fixed:  # a mask of positions, perhaps, that leaves nothing out
+        affine = (Kind.CONSTANT, Kind.AFFINE)
+        doubtful = any(c.kind in affine and not c.is_linear for c in cases)
+        return UNKNOWN if doubtful else side_by_side(list(map(picked, cases)))
+    return side_by_side([picked(case).where_chosen for case in cases])
+
+
+def _counts(eqn: Any, _: list[State], __: list[Any]) -> State:
+    """The positions along an axis: the first is zero."""
+    if eqn.params["shape"][eqn.params["dimension"]] == 1:
+        return ZERO
+    return dataclasses.replace(PRIMAL, mixed=True)
 
 
 RULES: dict[str, Rule] = {
@@ -253,6 +285,8 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(table.ORDERS, _orders),
     **dict.fromkeys(table.DECOMPOSITIONS, _decomposes),
     **dict.fromkeys(table.SOURCES, _sources),
+    "neg": _negates,
+    "iota": _counts,
     "div": _divides,
     "integer_pow": _integer_pow,
     "convert_element_type": _converts,

@@ -44,6 +44,7 @@ class State:
       part: its constant part.
       mixed: only some of its elements are known to be so; others may be anything.
       number: the value of all elements, where it is a known number.
+      fixed: made of literals and the like alone, and of no input.
       trail: the equation that made it other than linear, and those that call it.
     """
 
@@ -51,6 +52,7 @@ class State:
     part: Part = Part.ZERO
     mixed: bool = False
     number: float | None = None
+    fixed: bool = dataclasses.field(default=False, compare=False)
     trail: tuple[Any, ...] = dataclasses.field(default=(), compare=False)
 
     @property
@@ -96,6 +98,11 @@ class State:
         """The same with another constant part."""
         return dataclasses.replace(self, part=part, number=None)
 
+    @property
+    def where_chosen(self) -> State:
+        """The same where a primal chooses it, which may be just where it is zero."""
+        return self.with_part(Part.UNKNOWN) if self.part is Part.VARIES else self
+
 
 ZERO = State(Kind.CONSTANT, number=0.0)
 LINEAR = State(Kind.AFFINE)
@@ -124,9 +131,7 @@ def added(a: State, b: State) -> State:
         return a if a.kind is Kind.NONLINEAR else b
     mixed = a.mixed or b.mixed
     if kinds == {Kind.CONSTANT}:
-        part = max(a.part, b.part)
-        if a.part is b.part is Part.UNIFORM:
-            part = Part.UNKNOWN
+        part = Part.UNKNOWN if a.part is b.part else max(a.part, b.part)
         return State(Kind.CONSTANT, part, mixed)
     if Part.ZERO in (a.part, b.part):
         trail = a.trail or b.trail
@@ -146,7 +151,7 @@ def multiplied(a: State, b: State, *, contracts: bool = False) -> State:
     if a.is_constant:
         if not b.is_constant:
             return scaled(b, a, contracts=contracts)
-        if a.mixed and b.mixed:
+        if (a.mixed and b.mixed) or (contracts and (a.mixed or b.mixed)):
             return SOME_CONSTANT
         return State(Kind.CONSTANT, max(a.part, b.part), a.mixed or b.mixed)
     both = a.is_through_origin and b.is_through_origin
@@ -222,7 +227,7 @@ def joined(a: State, b: State) -> State:
     part = max(known) if known else max(parts)
     constant = a.is_constant and b.is_constant
     kind = Kind.CONSTANT if constant else Kind.AFFINE
-    mixed = part is not Part.ZERO
+    mixed = part is not Part.ZERO or a.is_infinite or b.is_infinite
     return State(kind, part, mixed, trail=a.trail or b.trail)
 
 
