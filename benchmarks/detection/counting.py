@@ -131,6 +131,12 @@ def _row(kind: int, records: Sequence[Record]) -> KindRow:
     )
 
 
+def markdown(rows: Iterable[KindRow]) -> str:
+    """The table as it stands in the page of this folder."""
+    lines = [COLUMNS, ("---",) * len(COLUMNS), *(row.cells() for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def as_json(rows: Iterable[KindRow]) -> list[dict[str, Any]]:
     """The rows as plain data."""
     return [asdict(row) for row in rows]

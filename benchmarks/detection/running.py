@@ -29,7 +29,7 @@ class Size:
     programs: int
 
 
-FULL = Size(mutants=28, programs=700)
+FULL = Size(mutants=22, programs=505)
 QUICK = Size(mutants=4, programs=50)
 
 

@@ -44,7 +44,8 @@ def _scanned(fun: Any) -> Any:
     return run
 
 
-USES = tuple(map(_outer, (lambda fun: fun, jax.jit, _mapped, _scanned)))
+USES = tuple(map(_outer, (lambda fun: fun, jax.jit, _mapped)))
+IN_SCAN = _outer(_scanned)  # what fwd recorded is evaluated later, when no rule runs
 
 
 @fault(
@@ -62,10 +63,11 @@ def a_rule_that_closes_over_a_tracer(f: Function) -> Iterator[Function]:
     inside = f.but(outside=("s",))
     if f.spec.functions[i] == "id":  # its backward reads no residual
         return
+    keeps = "res = jax.tree.map(lambda r: (r * s).astype(r.dtype), res)"
+    fwd = inside.having(fwd=inside.method("fwd").then(keeps))
+    gives = f"ct_{i} = (ct_{i} * s).astype(ct_{i}.dtype)"
+    bwd = inside.having(bwd=inside.method("bwd").then(gives))
     for use in USES:
-        for role, line in (
-            ("fwd", "res = jax.tree.map(lambda r: (r * s).astype(r.dtype), res)"),
-            ("bwd", f"ct_{i} = (ct_{i} * s).astype(ct_{i}.dtype)"),
-        ):
-            changed = inside.having(**{role: inside.method(role).then(line)})
-            yield changed.but(notes={"only": (use,)})
+        yield fwd.but(notes={"only": (use,)})
+    for use in (*USES, IN_SCAN):
+        yield bwd.but(notes={"only": (use,)})
