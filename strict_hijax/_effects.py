@@ -269,18 +269,20 @@ def _remedies(code: str, effect: Any, policy: EffectPolicy) -> tuple[str, ...]:
 # --- where an effect comes from -------------------------------------------------------
 
 
-def origin(jaxpr: Any, effect: Any) -> tuple[str, Location | None]:
+def origin(
+    jaxpr: Any, effect: Any, with_lines: bool = True
+) -> tuple[str, Location | None]:
     """The primitive that has an effect, and the user's line that calls it.
 
     It is looked for inside of scan, cond, while, jit, custom_jvp and checkpoint; the
-    innermost equation is named.
+    innermost equation is named. No line is given where the equations have another's.
     """
-    has_lines = getattr(jaxpr, "with_lines", True)
+    with_lines = with_lines and getattr(jaxpr, "with_lines", True)
     for eqn in jaxpr.eqns:
         if any(_same_kind(effect, other) for other in eqn.effects):
-            here = _location(eqn) if has_lines else None
+            here = _location(eqn) if with_lines else None
             for inner in _inner(eqn):
-                name, location = origin(inner, effect)
+                name, location = origin(inner, effect, with_lines)
                 if name:
                     return name, location or here
             return str(eqn.primitive), here

@@ -317,3 +317,17 @@ def test_an_effect_that_jax_refuses_in_a_loop_is_no_rule_that_declines() -> None
     assert (error.code, error.rule) == ("SH320", "vjp_bwd")
     assert isinstance(error, NotImplementedError)
     assert "Effects not supported in `scan`" in str(error)
+
+
+def test_no_line_is_told_of_an_effect_within_a_loop_that_jax_lowers() -> None:
+    """What JAX lowers has the line of the call of the primitive."""
+
+    def expand(self: Any, x: Any) -> Any:
+        return jax.lax.cond(x[0] > 0, lambda: log(x), lambda: x)
+
+    prim = sine(expand=expand, vjp_fwd=None, vjp_bwd=None, keywords={"supports": ()})()
+    error = found_in(lambda: jax.jit(prim).lower(X))
+    assert error.code == "SH505"
+    assert error.location is not None
+    assert error.location.line == expand.__code__.co_firstlineno
+    assert " at " not in error.got

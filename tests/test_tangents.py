@@ -321,7 +321,7 @@ def test_a_list_in_place_of_the_pair() -> None:
     [
         lambda t: np.zeros(3, jax.dtypes.float0),
         lambda t: Zero(INTEGER.to_tangent_aval()),
-        lambda t: jnp.zeros(3, int),
+        lambda t: Zero(INTEGER),
     ],
 )
 def test_tangents_of_an_integer_output(give: Any) -> None:
@@ -470,3 +470,21 @@ def test_a_derived_rule_that_fails_names_its_source() -> None:
     assert (error.code, error.rule) == ("SH320", "vjp_bwd_retval")
     assert "`vjp_bwd_retval`, derived from `jvp`, that raises" in str(error)
     assert "tests/test_tangents.py" in str(error)
+
+
+@pytest.mark.parametrize("give", [lambda t: t, lambda t: jnp.zeros(3, int)])
+def test_tangents_of_an_integer_output_that_fail_in_a_scan(give: Any) -> None:
+    """Alone they pass in stock JAX, and in a scan it says that types differ."""
+    body: dict[str, Any] = {
+        "__init__": init((AVAL,), INTEGER),
+        "expand": lambda self, x: jnp.round(x).astype(int),
+        "jvp": lambda self, p, ts: (self(*p), give(ts[0])),
+        "vjp_fwd": None,
+        "vjp_bwd": None,
+        "keywords": {"supports": ("jvp",)},
+    }
+    prim = sine(**body)()
+    for find in (lambda: jax.jvp(prim, (X,), (X,)), lambda: check(prim)):
+        error = found_in(find)
+        assert (error.code, error.path) == ("SH325", "tangents")
+        assert "expected float0[3]" in str(error)

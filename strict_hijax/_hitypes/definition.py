@@ -135,7 +135,7 @@ def uncallable(facts: TypeFacts) -> Iterator[Finding]:
         elif isinstance(value, property) and certain_returns(value.fget):
             what = "is a property; JAX calls it as a method."
             remedy = f"{METHODS[name].template}   # no @property"
-        elif _returns_nothing(value) and not facts.abstract:
+        elif _returns_nothing(name, value) and not facts.abstract:
             what = "returns nothing."
             remedy = "return ...   # at the end"
         else:
@@ -151,8 +151,11 @@ def uncallable(facts: TypeFacts) -> Iterator[Finding]:
         )
 
 
-def _returns_nothing(value: object) -> bool:
-    return certain_returns(value) == frozenset({"None"}) and not is_abstract(value)
+def _returns_nothing(name: str, value: object) -> bool:
+    """Whether a method certainly gives no result; a spec may be None: not mapped."""
+    if name.endswith("_spec") or is_abstract(value):
+        return False
+    return certain_returns(value) == frozenset({"None"})
 
 
 def arguments(facts: TypeFacts) -> Iterator[Finding]:

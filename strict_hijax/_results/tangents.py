@@ -21,6 +21,7 @@ from strict_hijax._types import (
     describe_value,
     has_no_tangent,
     is_zero,
+    is_zero,
     no_type_says,
     paths_of,
     same_type,
@@ -167,7 +168,9 @@ def _tangent_findings(
     aval = tangent.aval if isinstance(tangent, _jax.Zero) else type_of(tangent)
     if aval is None:
         yield _no_value(facts, rule, path, expected, tangent)
-    elif not has_no_tangent(expected) and not same_type(aval, expected):
+    elif has_no_tangent(expected) and (has_no_tangent(aval) or is_zero(tangent)):
+        return
+    elif not same_type(aval, expected):
         if has_no_tangent(aval) and getattr(aval, "shape", ()) == expected.shape:
             return  # JAX takes float0 for a zero
         code, remedies = _wrong_type(expected, aval)
@@ -212,6 +215,11 @@ def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
         got, _jax.ShapedArray
     ):
         return "SH326", (f"give a tangent of type {describe(expected)}",)
+    if has_no_tangent(expected):
+        return "SH325", (
+            "Zero(out_aval.to_tangent_aval())   # of jax.experimental.hijax",
+            "np.zeros(out.shape, jax.dtypes.float0)   # in a `jvp`",
+        )
     if expected.shape != got.shape:
         return "SH324", (f"jnp.broadcast_to(tangent, {expected.shape})",)
     if expected.dtype != got.dtype:
