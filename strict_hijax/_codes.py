@@ -165,7 +165,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH723", "tangents have other tangents or cotangents", "RuleTypeError"),
     Code("SH724", "`vspace_zero` or `vspace_add` gives another type", "RuleTypeError"),
     Code("SH901", "one cotangent for several leaves", "UsageError"),
-    Code("SH902", "fwd takes the arguments in another order", "UsageError"),
+    Code("SH902", "a rule takes arguments in another order", "UsageError"),
     Code("SH903", "rules defined twice", "UsageError"),
     Code("SH904", "an attribute that is not in `params`", "UsageError"),
     Code("SH905", "a cotangent for an integer in place of a number", "UsageError"),

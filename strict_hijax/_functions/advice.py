@@ -23,23 +23,46 @@ from .rules import FunctionRules, Inputs, visible_arity
 
 
 def order_advice(rules: FunctionRules) -> list[Finding]:
-    """fwd takes the arguments of the function in another order."""
+    """fwd or bwd takes arguments of the function in another order than JAX gives."""
+    return [*_fwd_order(rules), *_bwd_order(rules)]
+
+
+def _fwd_order(rules: FunctionRules) -> Iterator[Finding]:
     primal, fwd = visible_arity(rules.fun), visible_arity(rules.fwd)
     if primal is None or fwd is None or primal.names == fwd.names:
-        return []
+        return
     if sorted(primal.names) != sorted(fwd.names):
-        return []
-    return [
-        rules.finding(
-            "SH902",
-            "fwd",
-            "takes the arguments of the function in another order: JAX gives them in "
-            f"the order of the function, ({', '.join(primal.names)}).",
-            expected=", ".join(primal.names),
-            got=", ".join(fwd.names),
-            remedies=(f"def {rules.rule_name('fwd')}({', '.join(primal.names)}): ...",),
-        )
-    ]
+        return
+    yield rules.finding(
+        "SH902",
+        "fwd",
+        "takes the arguments of the function in another order: JAX gives them in "
+        f"the order of the function, ({', '.join(primal.names)}).",
+        expected=", ".join(primal.names),
+        got=", ".join(fwd.names),
+        remedies=(f"def {rules.rule_name('fwd')}({', '.join(primal.names)}): ...",),
+    )
+
+
+def _bwd_order(rules: FunctionRules) -> Iterator[Finding]:
+    primal, bwd = visible_arity(rules.fun), visible_arity(rules.bwd)
+    argnums = sorted(rules.nondiff_argnums)
+    if primal is None or bwd is None or not argnums:
+        return
+    static = tuple(name for i, name in enumerate(primal.names) if i in argnums)
+    others = tuple(name for name in bwd.names if name not in static)
+    ordered = (*static, *others)
+    if sorted(ordered) != sorted(bwd.names) or bwd.names == ordered:
+        return
+    yield rules.finding(
+        "SH902",
+        "bwd",
+        f"takes the static arguments in another place: JAX gives those of "
+        f"`nondiff_argnums` first, ({', '.join(ordered)}).",
+        expected=", ".join(ordered),
+        got=", ".join(bwd.names),
+        remedies=(f"def {rules.rule_name('bwd')}({', '.join(ordered)}): ...",),
+    )
 
 
 def replaced_advice(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -99,7 +100,7 @@ def _signatures(rules: FunctionRules) -> Iterator[Finding]:
     if primal is not None and primal.required_keywords:
         yield keyword_only(rules, "primal", primal)
         return
-    if primal is not None and _swapped(rules, primal):
+    if primal is not None and (_swapped(rules, primal) or _named_for_each_other(rules)):
         yield _swapped_finding(rules, primal)
         return
     for role in _roles(rules):
@@ -151,18 +152,39 @@ def _swapped(rules: FunctionRules, primal: Arity) -> bool:
     return not fits and fwd.takes(to_bwd) and bwd.takes(to_fwd)
 
 
+def _named_for_each_other(rules: FunctionRules) -> bool:
+    """Whether `f_bwd` is given as fwd of `f`, and `f_fwd` as its bwd.
+
+    The name of the function is asked for: an adjoint may take another's rules.
+    """
+    names = rules.rule_name("fwd"), rules.rule_name("bwd")
+    found = [
+        re.fullmatch(rf"_*{re.escape(rules.name.strip('_'))}_({ending})", name)
+        for name, ending in zip(names, (_BACKWARD, _FORWARD), strict=True)
+    ]
+    return all(found) and not rules.has_rem
+
+
+_BACKWARD, _FORWARD = "bwd|backward|rev|reverse", "fwd|forward"
+
+
 def _swapped_finding(rules: FunctionRules, primal: Arity) -> Finding:
     fwd, bwd = rules.rule_name("fwd"), rules.rule_name("bwd")
     names = primal.names
+    if _named_for_each_other(rules):
+        what = f"is named for a backward, and bwd rule `{bwd}` for a forward: they are "
+        what += "swapped."
+    else:
+        what = f"takes what bwd is given, and bwd rule `{bwd}` what fwd is given: they "
+        what += "are swapped."
     return rules.finding(
         "SH405",
         "fwd",
-        f"takes what bwd is given, and bwd rule `{bwd}` what fwd is given: they are "
-        "swapped.",
+        what,
         expected=f"fwd({', '.join(names)}) and bwd({rules.bwd_parameters(names)})",
         got=f"{fwd}{parameters_of(rules.fwd)} as fwd and "
         f"{bwd}{parameters_of(rules.bwd)} as bwd",
-        remedies=(f"{rules.name}.defvjp({bwd}, {fwd})",),
+        remedies=(f"{rules.called}.defvjp({bwd}, {fwd})",),
     )
 
 

@@ -28,6 +28,9 @@ _NEEDS_VALUES = re.compile(
 )
 # `custom_vjp_primal_tree_values` where `symbolic_zeros` is off: no value mends it.
 _NO_RECORD = "unexpected leaf type"
+_SLIP = re.compile(
+    r"unpack|positional argument|keyword argument|is not (callable|iterable)"
+)
 _ENVIRONMENT = (RuntimeError, OSError, ImportError, MemoryError, Warning, EOFError)
 
 
@@ -104,17 +107,17 @@ def untraceable_finding(
     facts += [] if place is None else [place]
     facts.append(f"traced for: {', '.join(describe_all(inputs.avals))}")
     remedies = [
-        f"mend `{rules.rule_name(role)}`; the exception above this one has the line",
-        "raise NotImplementedError   # where the rule declines on purpose",
+        f"mend `{rules.rule_name(role)}`; the exception above this one has the line"
     ]
+    if _may_decline(error):
+        remedies.append(
+            "raise NotImplementedError   # where the rule declines on purpose"
+        )
     if needs_values(error):
         remedies.append("eager=False   # where it needs values, and is never jitted")
     for advice in order_advice(rules):
         if advice.rule == role:
-            facts.append(
-                f"It takes ({advice.got}); JAX gives it ({advice.expected}), as the "
-                "function takes them."
-            )
+            facts.append(f"It takes ({advice.got}); JAX gives it ({advice.expected}).")
             remedies[:0] = advice.remedies
     return rules.finding(
         "SH424",
@@ -125,6 +128,14 @@ def untraceable_finding(
         facts=tuple(facts),
         remedies=tuple(remedies),
     )
+
+
+def _may_decline(error: Exception) -> bool:
+    """Whether a rule can have meant to raise: nobody declines by a misspelt name."""
+    if _raised_by_statement(error):
+        return True
+    slip = isinstance(error, NameError | AttributeError | ImportError)
+    return not slip and not _SLIP.search(str(error))
 
 
 def backend_findings(
