@@ -145,7 +145,7 @@ TREES = [
         tree(give_all_but("w")),
         "SH311",
         "params['w']",
-        "params_acc['w'].accum(params_ct)",
+        "p_acc['w'].accum(params_ct)",
         args=(ARRAYS, X),
     ),
     fault(
@@ -153,7 +153,7 @@ TREES = [
         tree(give_all_but("b1")),
         "SH311",
         "params['b'][1]",
-        "params_acc['b'][1].accum",
+        "p_acc['b'][1].accum",
         args=(ARRAYS, X),
     ),
     fault(

@@ -89,6 +89,20 @@ class ClassFacts:
             return True
         return max(lengths) > 3
 
+    def accumulators(self, rule: str, n: int) -> tuple[str, ...]:
+        """What a rule calls its accumulators, one for each of n inputs."""
+        given = tuple(f"{name}_acc" for name in self.inputs)
+        given = given if len(given) == n else tuple(f"x{i}_acc" for i in range(n))
+        arity = arity_of(self.rules.get(rule))
+        if arity is None:
+            return given
+        if arity.most is not None:
+            return arity.names[-n:] if n <= len(arity.names) else given
+        code = arity.code
+        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        own = arity.names[len(RULES[rule].leading) :]
+        return (*own, *(f"{rest}[{i}]" for i in range(n - len(own))))[:n]
+
     def where(self, rule: str) -> Location | None:
         """Where a rule is written, or else the class."""
         value = self.rules.get(rule)

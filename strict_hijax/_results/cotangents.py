@@ -10,6 +10,7 @@ from jax import tree_util
 from strict_hijax import _jax
 from strict_hijax._accumulators import Watches
 from strict_hijax._definition import ClassFacts
+from strict_hijax._definition.presence import class_line
 from strict_hijax._errors import Finding, Location
 from strict_hijax._rules import RULES
 from strict_hijax._types import (
@@ -27,6 +28,8 @@ from strict_hijax._types import (
     type_of,
     types_are,
 )
+
+from .exchanged import exchanged_accumulators, exchanged_cotangents
 
 
 def logs_findings(facts: ClassFacts, rule: str, result: Any) -> list[Finding]:
@@ -130,17 +133,26 @@ def accumulator_findings(
         return []
     paths = list(paths_of(prim.in_tree, _names(facts, prim)))
     may_skip = any_zero(out_ct) or not tree_util.tree_leaves(out_ct)
+    names = list(paths_of(prim.in_tree, facts.accumulators(rule, len(prim.in_avals))))
     findings: list[Finding] = []
-    for watch, path in zip(watches, paths, strict=False):
+    once: list[tuple[str, str, Any, Any, Location]] = []
+    for watch, path, name in zip(watches, paths, names, strict=False):
         if watch is None:
             continue
+        if len(watch.wrong) == 1:
+            ((cotangent, (filename, line)),) = watch.wrong
+            place = Location(filename, line, f"in {rule}")
+            once.append((path, name, watch.aval, cotangent, place))
         for cotangent, (filename, line) in watch.wrong:
             place = Location(filename, line, f"in {rule}")
             finding = cotangent_finding(facts, rule, path, watch.aval, cotangent, place)
             if finding is not None:
                 findings.append(finding)
         if not watch.touched and not may_skip:
-            findings.append(_untouched(facts, rule, path))
+            findings.append(_untouched(facts, rule, path, name))
+    if exchanged := exchanged_accumulators(facts, rule, once):
+        others = [f for f in findings if f.path not in {path for path, *_ in once}]
+        return [exchanged, *_without_repeats(others)]
     return _without_repeats(findings)
 
 
@@ -149,9 +161,8 @@ def _without_repeats(findings: Iterable[Finding]) -> list[Finding]:
     return list({(f.code, f.path, f.location): f for f in findings}.values())
 
 
-def _untouched(facts: ClassFacts, rule: str, path: str) -> Finding:
-    name, rest = _split(path)
-    accumulator = f"{name}_acc{rest}"
+def _untouched(facts: ClassFacts, rule: str, path: str, accumulator: str) -> Finding:
+    name = path[: next((i for i, c in enumerate(path) if c in ".["), len(path))]
     return facts.finding(
         "SH311",
         f"has a `{rule}` that gives nothing to the accumulator of `{path}`: its "
@@ -168,12 +179,6 @@ def _untouched(facts: ClassFacts, rule: str, path: str) -> Finding:
     )
 
 
-def _split(path: str) -> tuple[str, str]:
-    """A path such as `params['w']`, as the parameter's name and the rest."""
-    end = next((i for i, c in enumerate(path) if c in ".["), len(path))
-    return path[:end], path[end:]
-
-
 def _names(facts: ClassFacts, prim: Any) -> tuple[str, ...]:
     n = len(prim.in_avals)
     return facts.inputs if len(facts.inputs) == n else tuple(f"x{i}" for i in range(n))
@@ -188,6 +193,8 @@ def cotangents_findings(
     names = _names(facts, prim)
     if type(result) is not tuple or len(result) != len(prim.in_avals):
         return [_no_tuple(facts, rule, result, names)]
+    if exchanged := exchanged_cotangents(facts, prim, rule, result, names):
+        return [exchanged]
     findings: list[Finding] = []
     for child, entry, name in zip(prim.in_tree.children(), result, names, strict=True):
         mismatch = structure_mismatch(child, entry, zeros=True, path=name)
@@ -294,7 +301,7 @@ def cotangent_finding(
         )
     if same_type(aval, expected):
         return None
-    code, remedies = _wrong_type(expected, aval)
+    code, remedies = _wrong_type(facts, expected, aval)
     wanted, got = describe_pair(expected, aval)
     jax_says = f"Expected cotangent type {describe(expected)} but got {describe(aval)}"
     return facts.finding(
@@ -312,6 +319,7 @@ def cotangent_finding(
     )
 
 
+_IGNORE = 'ignore=("SH316",)'
 _WHY = {
     "SH316": (
         "Stock JAX accepts it where the rule stands alone; it breaks where the input",
@@ -320,7 +328,9 @@ _WHY = {
 }
 
 
-def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
+def _wrong_type(
+    facts: ClassFacts, expected: Any, got: Any
+) -> tuple[str, tuple[str, ...]]:
     """The code for two types that differ, and what to write."""
     if not isinstance(expected, _jax.ShapedArray) or not isinstance(
         got, _jax.ShapedArray
@@ -333,7 +343,7 @@ def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
     if expected.dtype != got.dtype:
         return "SH316", (
             f"jnp.asarray(ct, jnp.{expected.dtype.name})",
-            'class P(StrictHiPrim, ignore=("SH316",)): ...   # another dtype is meant',
+            f"{class_line(facts, _IGNORE)}   # another dtype is meant",
         )
     return "SH317", (
         "build `in_avals` with jax.typeof(x), which has shardings and varying axes",
@@ -344,7 +354,10 @@ def _other_shape(expected: tuple[Any, ...], got: tuple[Any, ...]) -> tuple[str, 
     if _broadcasts(expected, got):
         return ("ct.sum(axis=...)   # over the axes along which it was broadcast",)
     if _broadcasts(got, expected):
-        return (f"jnp.broadcast_to(ct, {expected})",)
+        return (
+            f"give a cotangent of the shape of the input, {expected}",
+            f"jnp.broadcast_to(ct, {expected})   # only if it is the same all over",
+        )
     return (f"give a cotangent of the shape of the input, {expected}",)
 
 

@@ -25,6 +25,8 @@ from strict_hijax._types import (
     types_are,
 )
 
+from .exchanged import is_output_alone, swapped_forward
+
 # --- the primal output ----------------------------------------------------------------
 
 
@@ -103,7 +105,7 @@ def _output_types(
             location=facts.where(rule),
             expected=expected,
             got=got,
-            remedies=_output_remedies(rule, _convert(declared, "out")),
+            remedies=_output_remedies(rule, _convert(declared, aval, "out")),
         )
 
 
@@ -128,10 +130,12 @@ def _at(path: str) -> str:
     return "" if path == "out" else f", at `{path}`"
 
 
-def _convert(declared: Any, name: str) -> str:
+def _convert(declared: Any, got: Any, name: str) -> str:
     dtype = getattr(declared, "dtype", None)
     if dtype is None:
         return f"return the declared type, {describe(declared)}"
+    if getattr(got, "shape", declared.shape) != declared.shape:
+        return f"return an output of the declared shape, {declared.shape}"
     return f"jnp.asarray({name}, jnp.{dtype.name})   # of shape {declared.shape}"
 
 
@@ -148,6 +152,8 @@ def forward_findings(
         return [_no_pair(facts, prim, rule, result)]
     out, residuals, *rest = result
     findings = output_findings(facts, prim, rule, out)
+    if findings and is_output_alone(prim) and output_fits(prim, residuals):
+        return swapped_forward(facts, rule, findings)
     if _keeps_values(facts, rule):
         findings += _residual_findings(facts, rule, residuals)
     if rest:
