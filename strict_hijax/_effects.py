@@ -7,7 +7,7 @@ type which a library registers is allowed here too.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from . import _jax
@@ -158,20 +158,26 @@ def effect_findings(
 
 
 def undeclared_effect_findings(
-    owner: RuleOwner, rule: str, jaxpr: Any, declared: frozenset[type]
+    owner: RuleOwner,
+    rule: str,
+    jaxpr: Any,
+    declared: frozenset[type],
+    refs: Sequence[int] = (),
 ) -> list[Finding]:
     """The effects of an `expand` that its primitive does not declare.
 
     What JAX may drop or repeat without harm need not be declared: a read of a Ref, and
-    `jax.debug.print`, which promises nothing.
+    `jax.debug.print`, which promises nothing. `refs` are the inputs that are Refs.
     """
     found: dict[type, Finding] = {}
+    written = str(refs[0]) if len(refs) == 1 else "i"
     for effect in sorted(jaxpr.effects, key=repr):
         kind = type(effect)
         if kind in declared or isinstance(effect, _NEED_NOT_BE_DECLARED):
             continue
         primitive, location = origin(jaxpr, effect)
         where = f"`{primitive}`" + (f" at {location}" if location else "")
+        spelled = _spelled(effect, written)
         found[kind] = owner.finding(
             "SH505",
             rule,
@@ -186,7 +192,7 @@ def undeclared_effect_findings(
                 "not used, under jit, scan or grad, and the effect goes with it.",
             ),
             remedies=(
-                f"self.effects = frozenset({{{_spelled(effect)}}})   # in __init__",
+                f"self.effects = frozenset({{{spelled}}})   # in __init__",
                 f"  # {kind.__name__} is in {kind.__module__}",
             ),
         )
@@ -198,9 +204,10 @@ def _in_words(declared: frozenset[type]) -> str:
     return f"effects that it declares: {names or 'none'}"
 
 
-def _spelled(effect: Any) -> str:
+def _spelled(effect: Any, written: str) -> str:
+    """The effect as it is written; one of a Ref has the position of that input."""
     on_input = isinstance(effect, _jax.RefEffect)
-    return f"{type(effect).__name__}({'0' if on_input else ''})"
+    return f"{type(effect).__name__}({written if on_input else ''})"
 
 
 def _effect_finding(

@@ -249,6 +249,15 @@ REMAT = [
         ("float32[3], which cannot be called",),
     ),
     Fault(
+        "a function of too few arguments",
+        remat(lambda self, x: redone(self(x), (), lambda: self(x))),
+        "SH346",
+        "remat",
+        TypeError,
+        "rem",
+        ("a function of 0 arguments, which is given",),
+    ),
+    Fault(
         "another output",
         remat(lambda self, x: redone(jnp.sum(x), (), again(lambda res, x: self(x)))),
         "SH302",

@@ -275,3 +275,16 @@ def test_an_accumulator_that_wants_nothing() -> None:
 def test_logs_are_accepted() -> None:
     body = double(lambda self, ct, x_acc: x_acc.accum(2 * ct) or {"norm": ct[0]})
     check(sine(**body)())
+
+
+@pytest.mark.parametrize(
+    "transpose",
+    [
+        lambda self, ct, acc: acc.acc(ct),
+        lambda self, ct, acc: acc.accum(),
+        lambda self, ct, acc: acc.accum(ct @ jnp.ones((4, 4))),
+    ],
+)
+def test_what_the_only_possible_call_raises_is_a_fault(transpose: Any) -> None:
+    error = found_in(lambda: check(sine(**double(transpose))()))
+    assert (error.code, error.rule) == ("SH320", "transpose")

@@ -47,7 +47,9 @@ def effects_of_rule(
         return []
     declared = frozenset(type(effect) for effect in prim.effects)
     if rule == "expand":
-        return undeclared_effect_findings(_Owner(facts), rule, jaxpr, declared)
+        avals = enumerate(prim.in_avals_flat)
+        refs = [i for i, aval in avals if isinstance(aval, _jax.AbstractRef)]
+        return undeclared_effect_findings(_Owner(facts), rule, jaxpr, declared, refs)
     if rule in _UNDER_POLICY:
         return effect_findings(_Owner(facts), rule, jaxpr, facts.policy, declared)
     return []

@@ -11,6 +11,7 @@ from typing import Any
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding
+from strict_hijax._signatures import arity_of_function
 from strict_hijax._types import describe_value
 
 from .outputs import output_findings
@@ -24,8 +25,13 @@ def remat_findings(
     if not isinstance(result, tuple | list) or len(result) != len(names):
         return [_no_tuple(facts, rule, result, names)]
     found = output_findings(facts, prim, rule, result[0])
-    if not callable(result[-1]):
-        found.append(_uncallable(facts, rule, result[-1], names))
+    rem, wanted = result[-1], len(prim.in_avals) + ("res" in names)
+    if not callable(rem):
+        got = f"{describe_value(rem)}, which cannot be called"
+        found.append(_uncallable(facts, rule, got, names))
+    elif (arity := arity_of_function(rem)) is not None and not arity.takes(wanted):
+        got = f"a function of {arity} arguments, which is given {wanted}"
+        found.append(_uncallable(facts, rule, got, names))
     return found
 
 
@@ -45,12 +51,11 @@ def _no_tuple(
 
 
 def _uncallable(
-    facts: ClassFacts, rule: str, rem: Any, names: tuple[str, ...]
+    facts: ClassFacts, rule: str, got: str, names: tuple[str, ...]
 ) -> Finding:
-    got = describe_value(rem)
     return facts.finding(
         "SH346",
-        f"has a `{rule}` whose `rem` is {got}, which cannot be called.",
+        f"has a `{rule}` whose `rem` is {got}.",
         rule=rule,
         path="rem",
         location=facts.where(rule),

@@ -21,7 +21,6 @@ from strict_hijax._types import (
     describe_value,
     has_no_tangent,
     is_zero,
-    is_zero,
     no_type_says,
     paths_of,
     same_type,

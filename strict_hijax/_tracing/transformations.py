@@ -108,6 +108,9 @@ def trace_transpose(traced: Traced, facts: ClassFacts, twin: Any) -> None:
         for way, each in attempts.items()
         if _could_be_called(each, "transpose") and not each.unchecked
     }
+    if len(attempts) == 1:  # there is no other way: what it raises is a fault
+        traced.add(*attempts.values())
+        return
     if not worked:
         reasons = (each.reasons for each in attempts.values())
         traced.unchecked += next(reasons, [])
