@@ -488,3 +488,22 @@ def test_tangents_of_an_integer_output_that_fail_in_a_scan(give: Any) -> None:
         error = found_in(find)
         assert (error.code, error.path) == ("SH325", "tangents")
         assert "expected float0[3]" in str(error)
+
+
+def test_an_output_that_is_given_as_its_tangent() -> None:
+    """As of the exponential, where the tangent was forgotten."""
+
+    def jvp(self: Any, primals: Any, tangents: Any) -> Any:
+        y = self(*primals)
+        return y, y
+
+    error = found_in(lambda: sine(jvp=jvp, examples=True))
+    assert (error.code, error.rule, error.path) == ("SH329", "jvp", "tangents")
+
+
+def test_zero_may_be_an_output_and_its_tangent() -> None:
+    def jvp(self: Any, primals: Any, tangents: Any) -> Any:
+        zero = jnp.zeros_like(primals[0])
+        return zero, zero
+
+    check(sine(jvp=jvp, expand=lambda self, x: jnp.zeros_like(x))())

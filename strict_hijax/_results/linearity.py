@@ -11,7 +11,12 @@ from typing import Any
 
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding
-from strict_hijax._linearity import Equation, dependent_equations, nonlinear_equations
+from strict_hijax._linearity import (
+    Equation,
+    dependent_equations,
+    nonlinear_equations,
+    output_states,
+)
 
 
 def linearity_findings(
@@ -37,11 +42,24 @@ def linearity_findings(
     if dependent:  # the two are swapped, perhaps: then the tangent is no tangent either
         yield _depends(facts, rule, f"out{outputs[dependent[0].output]}", dependent[0])
         return
-    for equation in nonlinear_equations(jaxpr, tangents_in):
+    found = {
+        equation.output: equation for equation in _certain(jaxpr, tangents_in, first)
+    }
+    for equation in found.values():
         if equation.output >= first:
             path = f"tangents{tangents_out[equation.output - first]}"
             make = _affine if equation.is_affine else _nonlinear
             yield make(facts, rule, path, equation)
+
+
+def _certain(jaxpr: Any, tangents_in: Sequence[bool], first: int) -> Iterator[Equation]:
+    """What is certainly not linear, and outputs that are given as their tangents."""
+    states = output_states(jaxpr, tangents_in)
+    primal = {id(var) for var in jaxpr.outvars[:first] if not hasattr(var, "val")}
+    for index, var in enumerate(jaxpr.outvars):
+        if index >= first and id(var) in primal and not states[index].is_linear:
+            yield Equation("", None, is_affine=True, output=index)
+    yield from nonlinear_equations(jaxpr, tangents_in)
 
 
 def _by(equation: Equation) -> str:
