@@ -18,7 +18,8 @@ def check(target: Any, *args: Any, **kwargs: Any) -> CheckReport:
 
     Args:
       target: an instance of a `HiPrim` (strict or not), a class with `examples`, or a
-        function made by `checked_custom_vjp` or `jax.custom_vjp`, or a hijax type.
+        function made by `checked_custom_vjp` or `checked_custom_jvp`, or by JAX's own
+        `custom_vjp` or `custom_jvp`, or a hijax type.
       *args: for a function, its arguments: arrays or `jax.ShapeDtypeStruct`s. Without
         any, those that it declares by `example_args`, by `dims`, or as defaults. For a
         type, values of it; without any, what lowers and raises them is only traced.
@@ -69,10 +70,12 @@ def _without_rules(target: object) -> Finding:
         code="SH122",
         subject="strict_hijax.check",
         headline="`strict_hijax.check` is given something that has no rules.",
-        expected="a HiPrim instance, a HiPrim class with `examples`, a custom_vjp "
-        "function and its arguments, or a HiType instance",
+        expected="a HiPrim instance, a HiPrim class with `examples`, a custom_vjp or "
+        "custom_jvp function and its arguments, or a HiType instance",
         got=repr(target)[:80],
-        remedies=("check(MyPrim)", "check(fun, *args)"),
+        remedies=(f"check({target.__name__}(...), value)   # an instance of the type",)
+        if isinstance(target, type) and issubclass(target, _jax.HiType)
+        else ("check(MyPrim)", "check(fun, *args)"),
     )
 
 

@@ -38,6 +38,7 @@ class CheckedFunction:
     _options: Options
     _is_defining: bool = False
     _accepted: tuple[FunctionRules, ...] = ()  # all that were defined without a fault
+    _wrapped: Any = None  # the function of JAX's that it was made of, without rules
 
     if not TYPE_CHECKING:
 
@@ -57,6 +58,7 @@ class CheckedFunction:
 
             tool = type(self).__name__
             given.refuse_unknown(tool, kwargs)
+            given_function = fun
             existing = self._family.attributes_of(fun)
             if existing is not None:
                 given.refuse_nondiff_of_existing(
@@ -74,6 +76,8 @@ class CheckedFunction:
                 self.__dict__.update(existing)
                 if self._all_rules():
                     self._defined()
+                else:
+                    self._wrapped = given_function
 
         @_jax.user_boundary
         def __call__(self, *args, **kwargs):
@@ -94,6 +98,20 @@ class CheckedFunction:
                     ignored = self._options.ignored
                     explain_tracer(rules, "primal", ignored, error)
                 raise
+
+        @_jax.user_boundary
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                if not name.startswith("def") or "fun" not in self.__dict__:
+                    raise
+                from ._functions.misused import no_method
+
+                error = no_method(self._stock, self.__dict__["fun"], name)
+                if error is None:
+                    raise
+            raise error
 
     @property
     def _family(self) -> Family:
@@ -146,7 +164,9 @@ class CheckedFunction:
         options, family = self._options, self._family
         attributes, all_rules = own_attributes(self), self._all_rules()
         if not all_rules:
-            raise family.no_rules(*self._function()).error()
+            from ._functions.misused import no_rules
+
+            raise no_rules(family, self, self._wrapped).error()
         for rules in all_rules:
             checker = Checker(
                 rules, options.policy, options.ignored, options.is_eager, family.examine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ._definition import ClassFacts, facts_of
 from ._definition.presence import needs_of
 from ._errors import Finding
-from ._jax import HiPrim, user_boundary
+from ._jax import HiPrim, HiType, user_boundary
 from ._rules import TRANSFORMS, derived_half
 from ._types import describe_value
 
@@ -40,8 +40,12 @@ def transforms(cls: object) -> dict[str, str]:
 def _no_class(given: object) -> Finding:
     if isinstance(given, HiPrim):
         remedy = "transforms(type(prim))"
+    elif isinstance(given, HiType):
+        remedy = "check(ty, value).transforms   # of a hijax type"
+    elif isinstance(given, type) and issubclass(given, HiType):
+        remedy = f"check({given.__name__}(...), value).transforms   # of a hijax type"
     elif callable(given) and not isinstance(given, type):
-        remedy = f"{_call_of_check(given)}.transforms   # of a custom_vjp function"
+        remedy = f"{_call_of_check(given)}.transforms   # of {_kind_of(given)}"
     else:
         remedy = "transforms(MyPrim)   # a subclass of HiPrim"
     return Finding(
@@ -52,6 +56,13 @@ def _no_class(given: object) -> Finding:
         expected="a class, such as transforms(MyPrim)",
         remedies=(remedy,),
     )
+
+
+def _kind_of(function: object) -> str:
+    from ._functions.families import family_of
+
+    family = family_of(function)
+    return f"a {'custom_vjp' if family is None else family.stock} function"
 
 
 def _call_of_check(function: object) -> str:

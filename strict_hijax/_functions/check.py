@@ -15,7 +15,8 @@ from .eager import Examination
 from .exceptions import first_line
 from .families import Family, family_of
 from .first_calls import Checker
-from .rules import FunctionRules, Inputs, qualified_name
+from .misused import inside_jit, no_rules, without_rules
+from .rules import FunctionRules, Inputs
 
 
 def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
@@ -33,14 +34,15 @@ def check_function(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
     Raises:
       StrictHijaxError: a rule breaks its contract, or the arguments do not fit.
     """
+    function = inside_jit(function)
     family = family_of(function)
     attributes = None if family is None else family.attributes_of(function)
     if family is None or attributes is None:
-        raise _without_rules(function).error()
+        raise without_rules(function).error()
     all_rules = family.rules_of(attributes)
     if not all_rules:
-        fun, argnums = attributes["fun"], attributes["nondiff_argnums"]
-        raise family.no_rules(fun, argnums).error()
+        wrapped = getattr(function, "_wrapped", None)
+        raise no_rules(family, function, wrapped).error()
     options = getattr(function, "_options", None)
     policy = EffectPolicy() if options is None else options.policy
     ignored = frozenset[str]() if options is None else options.ignored
@@ -84,17 +86,4 @@ def _report(
         residual_bytes=seen.residual_bytes,
         transforms=dict(family.transforms),
         unchecked=unchecked,
-    )
-
-
-def _without_rules(function: Any) -> Finding:
-    name = qualified_name(function)
-    return Finding(
-        code="SH122",
-        subject=name,
-        headline=f"`{name}` is given to `check` and has no rules.",
-        expected="a HiPrim, or a function made by checked_custom_vjp, "
-        "checked_custom_jvp, jax.custom_vjp or jax.custom_jvp",
-        got=repr(function)[:80],
-        remedies=(f"@checked_custom_vjp   # above {name.rpartition('.')[2]}",),
     )

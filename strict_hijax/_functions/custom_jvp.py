@@ -116,6 +116,6 @@ def no_rules_finding(fun: Any, nondiff_argnums: tuple[int, ...]) -> Finding:
         got="no rule",
         jax_says=sentences.no_jvp(rules),
         remedies=(
-            f"@{rules.name}.defjvp   # above def {rules.name}_jvp(primals, tangents)",
+            f"{rules.called}.defjvp({rules.called}_jvp)   # (primals, tangents)",
         ),
     )

@@ -16,6 +16,7 @@ from .rules import FunctionRules
 def own_attributes(function: Any) -> dict[str, Any]:
     """The attributes that JAX set, without ours."""
     ours = {"_handed", "_checker", "_made_for", "_options", "_is_defining", "_accepted"}
+    ours |= {"_wrapped"}
     return {k: v for k, v in vars(function).items() if k not in ours}
 
 
@@ -72,5 +73,5 @@ def no_rules_finding(fun: Any, nondiff_argnums: tuple[int, ...]) -> Finding:
         expected=f"a call of {rules.name}.defvjp before the first call",
         got="no rules",
         jax_says=sentences.no_rules(rules),
-        remedies=(f"{rules.name}.defvjp({rules.name}_fwd, {rules.name}_bwd)",),
+        remedies=(f"{rules.called}.defvjp({rules.called}_fwd, {rules.called}_bwd)",),
     )

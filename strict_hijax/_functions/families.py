@@ -39,6 +39,7 @@ class Family:
       rules_of: the rules among such attributes.
       without_rules: a function as data, before its rules are defined.
       no_rules: the finding about a call of one.
+      define: what to write to define its rules.
       defined: checks of rules when they are defined.
       examine: traces rules ahead of JAX.
       wrapped: attributes with the rules of one kind as they are handed to JAX.
@@ -53,6 +54,7 @@ class Family:
     rules_of: Callable[[Mapping[str, Any]], list[FunctionRules]]
     without_rules: Callable[[Any, tuple[int, ...]], FunctionRules]
     no_rules: Callable[[Any, tuple[int, ...]], Finding]
+    define: str
     defined: Callable[[FunctionRules], list[Finding]]
     examine: Examine
     wrapped: Callable[
@@ -94,6 +96,7 @@ VJP = Family(
     rules_of=custom_vjp.rules_of,
     without_rules=FunctionRules,
     no_rules=custom_vjp.no_rules_finding,
+    define="f.defvjp(f_fwd, f_bwd)",
     defined=definition_findings,
     examine=examine,
     wrapped=_wrapped_vjp,
@@ -108,6 +111,7 @@ JVP = Family(
     rules_of=custom_jvp.rules_of,
     without_rules=JvpRules,
     no_rules=custom_jvp.no_rules_finding,
+    define="f.defjvp(f_jvp)",
     defined=jvp_definition_findings,
     examine=examine_jvp,
     wrapped=_wrapped_jvp,
