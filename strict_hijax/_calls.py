@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import _jax
 from ._construction import input_names
 from ._definition import ClassFacts
-from ._errors import Finding
+from ._errors import Finding, Location
+from ._signatures import arity_of, function_of
 from ._types import (
     describe,
     describe_pair,
@@ -29,6 +32,52 @@ def call_fits(prim: Any, args: tuple[Any, ...]) -> bool:
 
 def call_findings(facts: ClassFacts, prim: Any, args: tuple[Any, ...]) -> list[Finding]:
     """What is wrong with the arguments of a call."""
+    found = _findings(facts, prim, args)
+    running = _running_rule(facts) if found else None
+    if running is None:
+        return found
+    return [_in_rule(facts, finding, *running) for finding in found]
+
+
+def _running_rule(facts: ClassFacts) -> tuple[str, Location] | None:
+    """The rule of the class that makes the call, and its line."""
+    functions = {name: function_of(rule) for name, rule in facts.rules.items()}
+    rules = {f.__code__: name for name, f in functions.items() if f is not None}
+    frame: types.FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        name = rules.get(frame.f_code)
+        if name is not None:
+            place = Location(frame.f_code.co_filename, frame.f_lineno, f"in {name}")
+            return name, place
+        frame = frame.f_back
+    return None
+
+
+def _in_rule(
+    facts: ClassFacts, finding: Finding, rule: str, place: Location
+) -> Finding:
+    headline = finding.headline.replace(
+        "is called with", f"calls itself in `{rule}` with", 1
+    )
+    if rule != "batch" or finding.code != "SH211":
+        return finding._replace(headline=headline, rule=rule, location=place)
+    arity = arity_of(facts.rules[rule])
+    _, args, dims = arity.names if arity and len(arity.names) == 3 else _BATCH
+    build = f"return {facts.cls.__name__}(*map(jax.typeof, {args}))(*{args})"
+    alike = "" if len(facts.inputs) == 1 else f"   # where all of {dims} are alike"
+    return finding._replace(
+        headline=headline,
+        rule=rule,
+        location=place,
+        facts=("In `batch`, arguments have the mapped axis, and `self` has not.",),
+        remedies=(f"{build}, {dims}[0]{alike}",),
+    )
+
+
+_BATCH = ("axis_data", "args", "dims")
+
+
+def _findings(facts: ClassFacts, prim: Any, args: tuple[Any, ...]) -> list[Finding]:
     n = len(prim.in_avals)
     names = input_names(facts, n)
     if len(args) != n:

@@ -218,7 +218,7 @@ def _batched(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
     def batch(self: Any, axis_data: Any, args: Any, dims: Any) -> Any:
         original = self._original
         result = getattr(original, name)(axis_data, args, dims)
-        found = batch_findings(facts, original, name, result, axis_data)
+        found = batch_findings(facts, original, name, result, axis_data, dims)
         raise_findings(found, ignored)
         return result
 

@@ -217,7 +217,7 @@ FAULTS = [
         "batch",
         TypeError,
         "outs",
-        ("that it says is not mapped", "it is mapped at axis 0"),
+        ("that it says is not mapped", "return out, dims[0]   # the axis of the input"),
     ),
     Fault(
         "said to be unmapped, one of two",

@@ -14,6 +14,7 @@ from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding
 from strict_hijax._rules import RULES
+from strict_hijax._signatures import arity_of
 from strict_hijax._types import (
     describe,
     describe_value,
@@ -26,7 +27,7 @@ from .outputs import output_structure_findings
 
 
 def batch_findings(
-    facts: ClassFacts, prim: Any, rule: str, result: Any, axis_data: Any
+    facts: ClassFacts, prim: Any, rule: str, result: Any, axis_data: Any, in_dims: Any
 ) -> list[Finding]:
     """What is wrong with the pair that `batch` returns."""
     if not isinstance(result, tuple | list) or len(result) != 2:
@@ -42,9 +43,22 @@ def batch_findings(
     for out, dim, aval, path in zip(
         leaves, flat, prim.out_avals_flat, paths, strict=True
     ):
-        mapped = _Mapped(facts, rule, f"outs{path}", aval, dim, axis_data.size)
+        where = _mapped_input(facts, rule, in_dims)
+        mapped = _Mapped(facts, rule, f"outs{path}", aval, dim, axis_data.size, where)
         found += mapped.findings(out)
     return found
+
+
+def _mapped_input(facts: ClassFacts, rule: str, dims: Any) -> tuple[Any, str]:
+    """The axis at which inputs are mapped, and how `batch` writes it; None for none."""
+    arity = arity_of(facts.rules[rule])
+    name = arity.names[-1] if arity is not None and arity.names else "dims"
+    mapped = [dim for dim in dims if dim is not None]
+    if not mapped or any(type(dim) is not int or dim != mapped[0] for dim in mapped):
+        return None, ""
+    if len(dims) == 1:
+        return mapped[0], f"{name}[0]"
+    return mapped[0], f"next(d for d in {name} if d is not None)"
 
 
 def _no_pair(facts: ClassFacts, rule: str, result: Any) -> Finding:
@@ -137,7 +151,14 @@ class _Mapped:
     """One output of a `batch`, and where it says that it is mapped."""
 
     def __init__(
-        self, facts: ClassFacts, rule: str, path: str, aval: Any, dim: Any, size: Any
+        self,
+        facts: ClassFacts,
+        rule: str,
+        path: str,
+        aval: Any,
+        dim: Any,
+        size: Any,
+        followed: tuple[Any, str],
     ) -> None:
         self.facts = facts
         self.rule = rule
@@ -145,6 +166,7 @@ class _Mapped:
         self.aval = aval
         self.dim = dim
         self.size = size
+        self.followed = followed
 
     def findings(self, out: Any) -> Iterator[Finding]:
         """What is wrong with this output."""
@@ -186,8 +208,19 @@ class _Mapped:
         for dim in (None, *range(self.aval.ndim + 1)):
             shape = self._shape_with(dim)
             if dim != self.dim and _jax.definitely_equal_shape(got.shape, shape):
-                axis = "" if dim is None else f"   # it is mapped at axis {dim}"
-                yield f"return out, {dim}{axis}"
+                yield from self._at(dim)
+
+    def _at(self, dim: int | None) -> Iterator[str]:
+        """The line that names an axis: that of the input, where it is the same."""
+        of_input, written = self.followed
+        follows = dim is not None and dim == of_input
+        if follows:
+            yield f"return out, {written}   # the axis of the input"
+        if follows and dim == 0:
+            yield "return out, 0   # if it is in front wherever the input is mapped"
+        elif not follows:
+            axis = "" if dim is None else f"   # it is mapped at axis {dim}"
+            yield f"return out, {dim}{axis}"
 
     def _finding(self, code: str, what: str, got: str, *remedies: str) -> Finding:
         sizes = ",".join(map(str, self._shape))

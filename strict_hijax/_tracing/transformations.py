@@ -15,12 +15,19 @@ from jax import tree_util
 
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
-from strict_hijax._errors import StrictHijaxError
+from strict_hijax._errors import Finding, StrictHijaxError
 from strict_hijax._types import cotangent_type, has_no_tangent, is_zero, type_of
 
+from .differentiation import trace_expand
 from .record import Traced, not_traced, trace
 
 _MOST_INPUTS_APART = 4  # with more, they are not tried one by one
+
+
+_ALL_IN_FRONT = (
+    "args = [batching.bdim_at_front(x, d, axis_data.size) "
+    "for x, d in zip(args, dims)]   # of jax.interpreters; and then 0 as out_dims"
+)
 
 
 # --- batch ----------------------------------------------------------------------------
@@ -45,7 +52,10 @@ def trace_batch(traced: Traced, facts: ClassFacts, twin: Any) -> None:
 
 def _could_be_called(attempt: Traced, rule: str) -> bool:
     """Whether what was found, if anything, is about the result of the rule itself."""
-    return not attempt.causes and all(f.rule == rule for f in attempt.findings)
+    of_calls = ("SH210", "SH211")  # what a rule calls with what it was not made for
+    return not attempt.causes and all(
+        f.rule == rule and f.code not in of_calls for f in attempt.findings
+    )
 
 
 def _ways_to_map(avals: Sequence[Any]) -> Iterator[tuple[int | None, ...]]:
@@ -56,6 +66,9 @@ def _ways_to_map(avals: Sequence[Any]) -> Iterator[tuple[int | None, ...]]:
     if 1 < n <= _MOST_INPUTS_APART:
         for alone in range(n):
             yield tuple(0 if i == alone else None for i in range(n))
+    apart = tuple(min(i % 2, aval.ndim) for i, aval in enumerate(avals))
+    if any(apart) and 1 < n <= _MOST_INPUTS_APART:
+        yield apart
 
 
 def _batched(
@@ -74,8 +87,43 @@ def _batched(
         outs, _ = twin.batch(_jax.axis_of_size(size), args, in_dims)
         return [x for x in tree_util.tree_leaves(outs) if type_of(x) is not None]
 
-    trace(attempt, facts, rule, avals, batch)
+    jaxpr = trace(attempt, facts, rule, avals, batch)
+    if jaxpr is not None and not attempt.findings:
+        attempt.findings += _of_what_it_builds(facts, rule, twin, jaxpr, dims)
     return attempt
+
+
+def _of_what_it_builds(
+    facts: ClassFacts, rule: str, twin: Any, jaxpr: Any, dims: tuple[int | None, ...]
+) -> list[Finding]:
+    """What is wrong with the instances of the class that `batch` makes and calls.
+
+    They are its own doing: `expand` fits the instance that is checked.
+    """
+    built = [
+        prim
+        for prim in (eqn.params.get("_prim") for eqn in jaxpr.eqns)
+        if isinstance(prim, type(twin)) and prim.in_avals_flat != twin.in_avals_flat
+    ]
+    inner = Traced()
+    for prim in built:
+        trace_expand(inner, facts, prim)
+    return [_in_batch(facts, rule, finding, dims) for finding in inner.findings[:1]]
+
+
+def _in_batch(
+    facts: ClassFacts, rule: str, finding: Finding, dims: tuple[int | None, ...]
+) -> Finding:
+    raises = finding.code == "SH320"
+    what = "raises" if raises else "gives another type than that one declares"
+    return finding._replace(
+        headline=f"`{facts.subject}` has a `{rule}` that, under `jax.vmap(..., "
+        f"in_axes={dims})`, builds an instance whose `expand` {what}.",
+        rule=rule,
+        path=None,
+        location=facts.where(rule),
+        remedies=(_ALL_IN_FRONT,),
+    )
 
 
 def _size_of_no_other_axis(twin: Any) -> int:
