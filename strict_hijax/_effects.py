@@ -224,7 +224,7 @@ def _effect_finding(
     return rules.finding(
         code,
         role,
-        f"has in {rules.holder(role)} the effect {name}, which "
+        f"{_has(rules.holder(role))} the effect {name}, which "
         f"{_BY[code].format(policy=policy)}: {where}.",
         path=primitive,
         expected=_EXPECTED[code].format(policy=policy),
@@ -234,6 +234,10 @@ def _effect_finding(
         jax_says=_jax_says(code, role, effect),
         remedies=_remedies(code, effect, policy),
     )
+
+
+def _has(holder: str) -> str:
+    return "has" if holder == "it" else f"has in {holder}"
 
 
 _BY = {
@@ -251,6 +255,8 @@ _EXPECTED = {
 def _jax_says(code: str, role: str, effect: Any) -> str | None:
     if role in ("vjp_fwd", *BACKWARD_RULES):  # those of a HiPrim it does not look at
         return None
+    if code == "SH503" and _jax_allows(effect, role):
+        return None  # it is the user's own policy that refuses
     if code == "SH502":
         return f"Effects not supported in AD of `checkpoint`/`remat`: {[effect]}"
     return f"Effects not supported in `custom_vjp`: {[effect]}"
@@ -261,7 +267,8 @@ def _remedies(code: str, effect: Any, policy: EffectPolicy) -> tuple[str, ...]:
     move = "move the effect out of the rule, to where the function is called"
     if code == "SH503":
         more = ", ".join(sorted(t.__name__ for t in {*policy.types, kind}))
-        return move, f"effects=({more},)   # if it is meant"
+        place = f"  # {kind.__name__} is in {kind.__module__}"
+        return move, f"effects=({more},)   # if it is meant", place
     if code == "SH502":
         return move, 'effects="jax"   # if it is never used under jax.checkpoint'
     register = "jax._src.effects.custom_derivatives_allowed_effects.add_type"

@@ -19,6 +19,7 @@ from strict_hijax import (
     RuleValueError,
     StrictHijaxError,
     UntraceableRuleError,
+    UsageError,
     check,
     checked_custom_jvp,
     ignore,
@@ -136,7 +137,7 @@ def a_tuple_of_tangents(primals, tangents):
     return double(*primals), tangents
 
 
-@case("SH436", double, (X,), "bfloat16[3]", "tangent_out.astype(float32)")
+@case("SH436", double, (X,), "bfloat16[3]", "tangent_out.astype(jnp.float32)")
 def a_tangent_of_another_dtype(primals, tangents):
     return double(*primals), tangents[0].astype(jnp.bfloat16)
 
@@ -548,3 +549,29 @@ def test_a_rule_is_traced_once_for_equal_types():
     for _ in range(3):
         checked(X)
     assert len(calls) == 1
+
+
+def test_what_to_write_for_a_tangent_of_another_dtype_is_code():
+    checked = checked_custom_jvp(double, example_args=(X,))
+    rule = lambda p, t: (double(*p), t[0].astype(jnp.bfloat16))  # noqa: E731
+    error = error_of(lambda: checked.defjvp(rule), "SH436", RuleTypeError, TypeError)
+    assert eval(error.hint, {"tangent_out": X, "jnp": jnp}).dtype == X.dtype
+
+
+@pytest.mark.parametrize(
+    ("tangent", "hints"), [(lambda t: t.sum(), 2), (lambda t: jnp.outer(t, t), 1)]
+)
+def test_what_to_write_for_a_tangent_of_another_shape(tangent, hints):
+    checked = checked_custom_jvp(double, example_args=(X,))
+    rule = lambda p, t: (double(*p), tangent(t[0]))  # noqa: E731
+    error = error_of(lambda: checked.defjvp(rule), "SH436", RuleTypeError, TypeError)
+    assert len(error.hint.splitlines()) == hints
+    assert error.hint.startswith("look for what is summed")
+
+
+@pytest.mark.parametrize("value", ["no", "false", "2"])
+def test_an_unknown_value_of_the_variable_is_refused(value, monkeypatch):
+    monkeypatch.setenv("STRICT_HIJAX_EAGER", value)
+    with pytest.raises(UsageError, match=r"SH427 .*neither yes nor no"):
+        checked_custom_jvp(double)
+    checked_custom_jvp(double, eager=True)

@@ -1,6 +1,7 @@
 """Effects of a function's primal and rules: fault 34."""
 
 import functools
+import importlib
 
 import jax
 import jax.numpy as jnp
@@ -316,3 +317,14 @@ def test_a_rule_that_declines_in_words_of_jax_is_none_that_jax_refuses():
         return x
 
     define(declines, "bwd", example_args=(SPEC,))(X)
+
+
+def test_a_policy_of_the_users_own_is_not_told_in_jaxs_words():
+    with pytest.raises(EffectError, match="SH503") as caught:
+        define(show, "fwd", effects="pure", example_args=(SPEC,))
+    error = caught.value
+    assert error.finding.jax_says is None
+    assert "` has the effect DebugEffect, which " in str(error)
+    place = error.hint.splitlines()[-1]
+    name, module = place.removeprefix("  # ").split(" is in ")
+    assert hasattr(importlib.import_module(module), name)

@@ -454,3 +454,26 @@ def test_check_of_an_unregistered_value_says_what_jax_says() -> None:
     register_hitype(Other, lambda other: array(()))
     with pytest.raises(StrictHijaxError, match=r"got: +float32\[\]"):
         checked(raise_val=lambda self, integers, scale: Other())
+
+
+def test_a_class_that_is_not_registered_is_told_how() -> None:
+    class Unregistered:
+        pass
+
+    with pytest.raises(StrictHijaxError, match="SH716") as caught:
+        checked(Unregistered())
+    assert "a class that JAX does not know, Unregistered" in str(caught.value)
+    assert caught.value.hint.startswith("register_hitype(Unregistered, lambda value: ")
+
+
+def test_a_value_is_not_held_to_a_type_whose_lo_ty_is_at_fault() -> None:
+    with pytest.raises(StrictHijaxError, match="SH711") as caught:
+        checked("value", lo_ty=lambda self: array(()))
+    assert [finding.code for finding in caught.value.findings] == ["SH711"]
+
+
+def test_values_are_passed_one_by_one() -> None:
+    one_by_one = "The values are passed one by one, raise_val(*values)"
+    with pytest.raises(StrictHijaxError, match="SH712") as caught:
+        checked(raise_val=lambda self, values: Quantized(*values))
+    assert one_by_one in str(caught.value)

@@ -159,7 +159,7 @@ def _how_types_differ(
             _WHY_DTYPE,
             (
                 f"{ct}.astype(jnp.{dtypes[0]})",
-                '@checked_custom_vjp(ignore=("SH417",))   # another dtype is meant',
+                '@checked_custom_vjp(..., ignore=("SH417",))   # if it is meant',
             ),
         )
     return "SH418", (), ("see the sharding and varying axes of the argument",)

@@ -140,7 +140,8 @@ def _nonlinear(rules: JvpRules, path: str, equation: Equation) -> Finding:
         location=equation.location or rules.location("jvp"),
         facts=(
             "In forward mode JAX gives the value as it is. In reverse mode it fails,",
-            "and the error does not name this rule.",
+            "with an error that does not name this rule, or, as of a cast to integers,",
+            "gives zero without a word.",
         ),
         remedies=(
             "a derivative times the tangent, such as jnp.cos(x) * x_dot",

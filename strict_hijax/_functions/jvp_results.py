@@ -128,7 +128,7 @@ def _cast(expected: Any, got: Any) -> str | None:
         return None
     if getattr(expected, "dtype", None) == getattr(got, "dtype", None):
         return None
-    return f".astype({expected.dtype})"
+    return f".astype(jnp.{expected.dtype})"
 
 
 # --- the tangents ---------------------------------------------------------------------
@@ -212,7 +212,7 @@ def _wrong_type(
     elif (cast := _cast(want, got)) is not None:
         remedies = (f"tangent_out{cast}",)
     else:
-        remedies = (f"jnp.broadcast_to(tangent_out, {getattr(want, 'shape', ())})",)
+        remedies = _of_shape(getattr(want, "shape", ()), getattr(got, "shape", ()))
     return rules.finding(
         "SH436",
         "jvp",
@@ -224,6 +224,16 @@ def _wrong_type(
         jax_says=says,
         remedies=remedies,
     )
+
+
+def _of_shape(wanted: tuple[Any, ...], got: tuple[Any, ...]) -> tuple[str, ...]:
+    """What to write where a tangent has another shape than its output."""
+    look = f"look for what is summed or broadcast: the output has the shape {wanted}"
+    pairs = zip(wanted[::-1], got[::-1], strict=False)
+    if len(got) > len(wanted) or not all(b in (1, a) for a, b in pairs):
+        return (look,)
+    same = "# only if it is the same for all of it"
+    return look, f"jnp.broadcast_to(tangent_out, {wanted})   {same}"
 
 
 def output_paths(treedef: Any, what: str) -> list[str]:

@@ -33,7 +33,23 @@ class Options:
         """Whether rules are traced ahead of JAX, by this or by the environment."""
         if self.eager is not None:
             return self.eager
-        return os.environ.get(EAGER_VARIABLE, "1") != "0"
+        return eager_of_environment()
+
+
+def eager_of_environment() -> bool:
+    """What STRICT_HIJAX_EAGER says for this process; an unknown value is refused."""
+    value = os.environ.get(EAGER_VARIABLE, "").strip()
+    if value not in ("", "0", "1"):
+        raise Finding(
+            code="SH427",
+            subject=EAGER_VARIABLE,
+            headline=f"`{EAGER_VARIABLE}` is {value!r}, which says neither yes nor no.",
+            path=EAGER_VARIABLE,
+            expected="1, or 0 to check a rule only where JAX calls it",
+            got=repr(value),
+            remedies=(f"{EAGER_VARIABLE}=0", f"{EAGER_VARIABLE}=1   # the default"),
+        ).error()
+    return value != "0"
 
 
 def parse_options(
@@ -47,6 +63,8 @@ def parse_options(
     eager: bool | None = None,
 ) -> Options:
     """The options of one function, each looked at."""
+    if eager is None:
+        eager_of_environment()
     return Options(
         DeclaredTypes.parse(fun, example_args, dims, axes),
         parse_policy(effects, qualified_name(fun)),

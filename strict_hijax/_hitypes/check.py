@@ -75,7 +75,7 @@ def _check_methods(
     ty = checked.ty
     with _jax.clean_context():
         lo_types = check_lo_ty(checked, ty)
-    for value in values:
+    for value in [] if lo_types is None and checked.findings else values:
         with checked.running("lower_val"):
             check_value(checked, ty, value, lo_types)
     with _jax.clean_context():

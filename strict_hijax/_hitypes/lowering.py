@@ -11,7 +11,7 @@ import numpy as np
 
 from strict_hijax import _jax
 from strict_hijax._report import describe_all
-from strict_hijax._signatures import arity_of
+from strict_hijax._signatures import Arity, arity_of
 from strict_hijax._types import (
     describe,
     describe_pair,
@@ -79,6 +79,7 @@ def _raise(checked: TypeChecked, ty: Any, lowered: Sequence[Any]) -> Any:
             f"{len(lowered)} type{s}.",
             expected=f"{len(lowered)} value{s}: {', '.join(describe_all(ty.lo_ty()))}",
             got=f"raise_val{arity.written}",
+            facts=(f"the type: {describe(ty)}", _ONE_BY_ONE),
             remedies=("def raise_val(self, *lo_vals): ...",),
         )
         raise Stop
@@ -107,6 +108,7 @@ def _raise(checked: TypeChecked, ty: Any, lowered: Sequence[Any]) -> Any:
             "has a `raise_val` that gives a value of another type.",
             expected=expected,
             got=found,
+            facts=(f"the type: {describe(ty)}", *_one_by_one(arity)),
             remedies=(
                 "mend `raise_val`: what it makes must have this type again",
                 "mend the function that `register_hitype` was given: it made this type",
@@ -114,6 +116,14 @@ def _raise(checked: TypeChecked, ty: Any, lowered: Sequence[Any]) -> Any:
         )
         raise Stop
     return value
+
+
+_ONE_BY_ONE = "The values are passed one by one, raise_val(*values), and not as a list."
+
+
+def _one_by_one(arity: Arity | None) -> tuple[str, ...]:
+    """A word on how values are passed, where `raise_val` may have taken one for all."""
+    return () if arity is None or arity.most != 1 else (_ONE_BY_ONE,)
 
 
 def _lower(
@@ -183,16 +193,22 @@ def check_value(
     checked: TypeChecked, ty: Any, value: Any, lo_types: list[Any] | None
 ) -> None:
     got = type_of(value)
+    kind = type(value).__name__
+    unknown = got is None and type(value).__module__ != "builtins"
     if got is None or not same_type(ty, got):
         checked.find(
             "SH716",
             "lower_val",
-            "is checked with a value of another type.",
+            f"is checked with a value of a class that JAX does not know, {kind}."
+            if unknown
+            else "is checked with a value of another type.",
             location=checked.facts.location,
             expected=describe(ty),
             got=describe_value(value),
             jax_says=(no_type_says(value) or None) if got is None else None,
-            remedies=("check(jax.typeof(value), value)",),
+            remedies=("check(jax.typeof(value), value)",)
+            if not unknown
+            else (f"register_hitype({kind}, lambda value: {type(ty).__name__}(...))",),
         )
         raise Stop
     lowered = _lower(checked, ty, value, lo_types)
