@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from strict_hijax._errors import Finding
 from strict_hijax._raised import in_short, raised_at
 from strict_hijax._types import describe_value, type_of
 
-from .annotations import Uncovered, missing_axes, spec_of
+from .annotations import Uncovered, is_bound_nowhere, missing_axes, spec_of
 from .rules import FunctionRules, Inputs
 
 type Source = Literal["example_args", "dims", "check"]
@@ -103,7 +104,12 @@ def _spec_type(leaf: Any) -> Any | None:
 def _from_annotations(rules: FunctionRules, dims: Mapping[str, Any]) -> Inputs | None:
     try:
         annotations = inspect.get_annotations(inspect.unwrap(rules.fun), eval_str=True)
-    except NameError:
+    except NameError as error:
+        function, name = inspect.unwrap(rules.fun), error.name or ""
+        if is_bound_nowhere(name, function):
+            where = _annotated_with(function, name)
+            reason = f"is annotated with `{name}`, which its module never defines"
+            raise _uncovered(rules, where, reason, dims).error() from None
         return None  # a name that the module defines further down
     except (TypeError, ValueError, SyntaxError, AttributeError) as error:
         raise _uncovered(rules, "its annotations", str(error), dims).error() from None
@@ -126,6 +132,14 @@ def _from_annotations(rules: FunctionRules, dims: Mapping[str, Any]) -> Inputs |
             absent = dict(missing_axes(named, dims) if uncovered.missing else ())
             raise _uncovered(rules, name, reason, dims, absent).error() from None
     return given_inputs(rules, tuple(args), {}, "dims")
+
+
+def _annotated_with(function: Any, name: str) -> str:
+    """The parameter whose annotation, a string, has a name in it."""
+    for parameter, annotation in inspect.get_annotations(function).items():
+        if re.search(rf"\b{re.escape(name)}\b", str(annotation)):
+            return parameter
+    return "its result"
 
 
 def _positional(rules: FunctionRules) -> Sequence[inspect.Parameter]:
