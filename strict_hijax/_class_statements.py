@@ -63,6 +63,9 @@ def is_abstract(subject: str, abstract: object) -> bool:
     ).error()
 
 
+_OF_FUNCTIONS = frozenset({"eager", "example_args", "dims", "axes"})
+
+
 def refuse_unknown_keywords(
     subject: str,
     bases: tuple[type, ...],
@@ -76,16 +79,22 @@ def refuse_unknown_keywords(
     name = next(iter(kwargs))
     near = difflib.get_close_matches(name, ours, n=1, cutoff=0.5)
     listed = ", ".join(f"{keyword}=" for keyword in ours)
+    of_functions = name in _OF_FUNCTIONS
+    if of_functions:
+        near = []
     raise Finding(
         code="SH117",
         subject=subject,
         headline=f"`{subject}`: there is no class keyword {name!r}"
-        + (f"; did you mean {near[0]!r}?" if near else "."),
+        + (f"; did you mean {near[0]!r}?" if near else ".")
+        + (" It is for `checked_custom_vjp`." if of_functions else ""),
         path=name,
         expected=f"{listed}, or what an `__init_subclass__` takes",
         got=f"{name}={kwargs[name]!r:.60}",
         remedies=(f"{near[0]}=...",)
         if near
+        else (f"# delete `{name}=`: a class is checked by its `examples`",)
+        if of_functions
         else (f"def __init_subclass__(cls, *, {name}, **kwargs): ...   # in a base",),
     ).error()
 

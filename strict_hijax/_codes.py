@@ -196,3 +196,13 @@ def family_of(given: str) -> list[str]:
 def _normalised(given: str) -> str:
     digits = "".join(filter(str.isalnum, given.upper())).removeprefix("SH")
     return "SH" + digits.replace("O", "0").replace("I", "1")
+
+
+def codes_instead(given: str) -> tuple[str, ...]:
+    """What to write in place of something that is no code, if that can be guessed."""
+    parts = [part.strip() for part in given.split(",")]
+    if len(parts) > 1 and all(part in CODES for part in parts):
+        quoted = ", ".join(f'"{part}"' for part in parts)
+        return (f"ignore=({quoted})   # each a string of its own",)
+    near = nearest_code(given)
+    return (f"{near}   # {CODES[near].title}",) if near else ()

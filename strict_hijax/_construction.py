@@ -16,7 +16,13 @@ from ._definition.signatures import a
 from ._definition.values import eq_without_hash, wrong_effects
 from ._errors import Finding, Location, location_of
 from ._rules import RULES
-from ._signatures import Arity, arity_of, certain_returns, only_raises
+from ._signatures import (
+    Arity,
+    arity_of,
+    certain_returns,
+    names_used,
+    only_raises,
+)
 from ._types import (
     describe,
     describe_value,
@@ -61,15 +67,20 @@ def is_well_formed(prim: Any) -> bool:
 def early_init_finding(facts: ClassFacts, missing: str) -> Finding:
     """`super().__init__()` ran before an attribute was set."""
     place = _own_init(facts)
+    init = inspect.getattr_static(facts.cls, "__init__")
+    sets = missing in names_used(init) or "__dict__" in names_used(init)
+    what = f"calls `super().__init__()` before it sets `self.{missing}`."
+    value = "..."
+    if not sets:
+        value = "{}" if missing == "params" else value
+        what = f"never sets `self.{missing}` in its `__init__`."
     return facts.finding(
         "SH202",
-        f"calls `super().__init__()` before it sets `self.{missing}`."
-        if place is not None
-        else f"has no `__init__` that sets `self.{missing}`.",
+        what if place is not None else f"has no `__init__` that sets `self.{missing}`.",
         path=missing,
         location=place or facts.location,
         jax_says=f"subclass __init__ should set `self.{missing}`",
-        remedies=(f"self.{missing} = ...   # in __init__, above super().__init__()",),
+        remedies=(f"self.{missing} = {value}   # above super().__init__()",),
     )
 
 
@@ -128,11 +139,14 @@ def _in_words(value: Any) -> str:
 
 
 def _leaves_are_types(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
+    told: set[int] = set()  # one array in both places is one fault
     for attribute in ("in_avals", "out_aval"):
         tree = getattr(prim, attribute)
         for keypath, leaf in tree_util.tree_leaves_with_path(tree):
-            if isinstance(leaf, _jax.AbstractValue):
+            if isinstance(leaf, _jax.AbstractValue) or id(leaf) in told:
                 continue
+            if isinstance(leaf, jax.Array):
+                told.add(id(leaf))
             path = attribute + _jax.keystr(keypath)
             is_spec = isinstance(leaf, jax.ShapeDtypeStruct)
             has_type = type_of(leaf) is not None
@@ -148,6 +162,8 @@ def _leaves_are_types(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
                 expected="a JAX type, such as jax.typeof(x) gives",
                 got=f"ShapeDtypeStruct {leaf.dtype}{list(leaf.shape)}"
                 if is_spec
+                else f"an array of {describe(leaf.aval)}"
+                if isinstance(leaf, jax.Array)
                 else describe_value(leaf),
                 remedies=(
                     f"self.{attribute} = {declared}",

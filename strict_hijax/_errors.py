@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from jax.errors import UnexpectedTracerError
 
 from . import _jax
-from ._codes import CODES, family_of, nearest_code
+from ._codes import CODES, codes_instead, family_of, nearest_code
 from ._raised import has_text, raised_at, shortened
 
 IGNORE_VARIABLE = "STRICT_HIJAX_IGNORE"
@@ -347,7 +347,7 @@ def _unknown_code(code: object, where: str) -> StrictHijaxError:
         f"{did_you_mean}",
         got=repr(code),
         expected=f"{such}; all of them: python -m strict_hijax explain --all",
-        remedies=(f"{near}   # {CODES[near].title}",) if near else (),
+        remedies=codes_instead(str(code)),
     ).error()
 
 

@@ -168,6 +168,8 @@ def examples_of(cls: Any) -> list[Any]:
         instances = list(found)
     if "examples" not in vars(cls):  # inherited: it may be about the base alone
         return [prim for prim in instances if isinstance(prim, cls)]
+    if not instances:
+        raise _wrong_example(cls, found, "yields nothing").error()
     for prim in instances:
         if not isinstance(prim, cls):
             if type(prim).__qualname__ == cls.__qualname__:

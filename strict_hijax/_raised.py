@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import linecache
 from pathlib import Path
 
@@ -64,6 +65,18 @@ def _is_raised_by_jax(error: BaseException) -> bool:
         return False
     name: str = traceback.tb_frame.f_globals.get("__name__", "")
     return name.startswith("jax.")
+
+
+def is_raised_by_user(error: BaseException) -> bool:
+    """Whether a `raise` or `assert` of the user's code made it, who may decline so."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or isinstance(error, AttributeError | NameError):
+        return False
+    code = traceback.tb_frame.f_code
+    raises = code.co_code[traceback.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return raises and _jax.is_users_file(code.co_filename)
 
 
 def in_short(error: BaseException) -> str:

@@ -58,8 +58,9 @@ class CheckReport:
             lines.append(f"  residuals: {self.residual_bytes:,} bytes a call")
         lines += [f"  not checked here: {reason}" for reason in self.unchecked]
         lines += [f"  {name}: {how}" for name, how in self.transforms.items()]
-        for example in self.examples:
-            lines += [f"  {line}" for line in str(example).splitlines()]
+        for example in self.examples:  # their transforms are those of the class
+            alone = dataclasses.replace(example, transforms={})
+            lines += [f"  {line}" for line in str(alone).splitlines()]
         for advice in self.advice:
             first, *more = advice.splitlines()
             lines += [f"  advice: {first}", *(f"  {line}" for line in more)]

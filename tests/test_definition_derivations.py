@@ -94,7 +94,7 @@ def halves_exchanged():
         vjp_bwd, vjp_fwd = vjp_from_jvp
 
 
-@add("SH105", TypeError, "`vjp_bwd` is the `vjp_bwd_retval` one", rule="vjp_bwd")
+@add("SH105", TypeError, "`vjp_bwd` is its `vjp_bwd_retval`", rule="vjp_bwd")
 def a_half_under_the_name_of_another_rule():
     class Bad(Jvp):
         vjp_fwd, vjp_bwd = vjp_from_jvp

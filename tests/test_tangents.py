@@ -73,7 +73,7 @@ JVP = [
         "jvp",
         ValueError,
         None,
-        ("returns None in place of a pair", "return self(x), tangents"),
+        ("returns None in place of a pair", "return self(x), out_dot"),
     ),
     Fault(
         "a tuple of one",

@@ -32,15 +32,22 @@ def _checkpoint(facts: ClassFacts) -> Finding:
     pair = "vjp_from_lin" if derived else "vjp_from_jvp"
     return facts.finding(
         "SH906",
-        "has reverse rules of its own beside `jvp`: under `jax.checkpoint`, JAX takes "
-        "the gradient from `jvp` and calls neither `vjp_fwd` nor the backward rule.",
+        "has reverse rules that do not come from its `jvp`: under `jax.checkpoint`, "
+        "JAX takes the gradient from `jvp` and calls neither `vjp_fwd` nor its "
+        "backward rule.",
         rule="jvp",
         location=facts.where("vjp_fwd"),
         expected=f"reverse rules derived from `{source}`, which give one gradient",
-        got="`vjp_fwd` written by hand; the configuration `jax_remat3` calls it",
+        got=f"`jvp` {_origin(facts, 'jvp')}, and `vjp_fwd` "
+        f"{_origin(facts, 'vjp_fwd')}; the configuration `jax_remat3` calls that",
         remedies=(
             f"vjp_fwd, vjp_bwd_retval = {pair}",
             'jax.config.update("jax_remat3", True)   # calls your reverse rules',
             'ignore=("SH906",)   # where both are known to give one gradient',
         ),
     )
+
+
+def _origin(facts: ClassFacts, rule: str) -> str:
+    half = derived_half(facts.rules[rule])
+    return "written by hand" if half is None else f"from `{half[0].name}`"

@@ -86,7 +86,7 @@ def halves_that_do_not_fit(facts: ClassFacts) -> Iterator[Finding]:
     for derivation, names in wrong.items():
         single = len(derivation.halves) == 1
         what = derivation.name if single else f"a half of `{derivation.name}`"
-        told = " and ".join(f"`{name}` is the `{names[name]}` one" for name in names)
+        told = " and ".join(f"`{name}` is its `{names[name]}`" for name in names)
         yield facts.finding(
             "SH105",
             f"sets `{next(iter(names))}` to `{what}`, which is a `jvp`."

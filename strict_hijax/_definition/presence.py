@@ -19,6 +19,8 @@ from strict_hijax._signatures import only_raises
 from .facts import ClassFacts
 from .names import suspects
 
+REMAT = "With `jax_remat3`, `jax.checkpoint` calls `remat` and reverse rules instead."
+
 
 def missing_expand(facts: ClassFacts) -> Iterator[Finding]:
     if "expand" in facts.rules or suspects(facts, "expand"):
@@ -47,6 +49,8 @@ def missing_for_transforms(facts: ClassFacts) -> Iterator[Finding]:
         if _given_by_whole_pair(facts, lacking):
             continue  # SH104 says it
         what = "no reverse-mode rule" if transform == "grad" else "no rule for it"
+        if transform == "remat":
+            what = "no `jvp`, which `jax.checkpoint` differentiates"
         if transform == "grad" and len(lacking) == 1:
             what = "no " + " or ".join(f"`{n}`" for n in _installed(lacking[0])[:2])
         first = _installed(lacking[0])[-1 if transform == "grad" else 0]
@@ -54,7 +58,10 @@ def missing_for_transforms(facts: ClassFacts) -> Iterator[Finding]:
             "SH102" if transform == "grad" else "SH103",
             f"promises `{transform}`, but has {what}.",
             rule=first,
-            facts=(f"{facts.has}      needs: {needs_of(transform)}",),
+            facts=(
+                f"{facts.has}      needs: {needs_of(transform)}",
+                *([REMAT] if transform == "remat" else []),
+            ),
             jax_says=JAX_SAYS[first].format(cls=facts.cls),
             remedies=tuple(_remedies_for(facts, transform, lacking)),
         )

@@ -64,7 +64,7 @@ def _certain(jaxpr: Any, tangents_in: Sequence[bool], first: int) -> Iterator[Eq
 
 def _by(equation: Equation) -> str:
     if not equation.primitive:
-        return "a value as it is"
+        return "a primal value or a constant, given as it is"
     where = f" at {equation.location}" if equation.location else ""
     return f"`{equation.primitive}`{where}"
 

@@ -55,7 +55,7 @@ def _no_pair(facts: ClassFacts, rule: str, result: Any) -> Finding:
         expected=RULES[rule].returns,
         got=got,
         jax_says=_unpacking_says(result),
-        remedies=(f"return self({names}), tangents",),
+        remedies=(f"return self({names}), out_dot   # the tangents of the output",),
     )
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding, StrictHijaxError
-from strict_hijax._raised import in_short, is_refused_effect
+from strict_hijax._raised import (
+    has_text,
+    in_short,
+    is_raised_by_user,
+    is_refused_effect,
+    raised_at,
+)
 from strict_hijax._report import RuleReport, describe_all
 
 
@@ -89,6 +95,8 @@ def not_traced(
     if declines or isinstance(error, NameError):
         traced.unchecked.append((rule, error))
         return
+    if _is_told(traced, error):
+        return
     (source, *_) = sorted(facts.sources(rule))
     derived = f", derived from `{source}`," if source != rule else ""
     finding = facts.finding(
@@ -99,15 +107,46 @@ def not_traced(
         location=facts.where(source),
         facts=(
             in_short(error),
+            *filter(None, [raised_at(error) if has_text(error) else None]),
             f"traced for: {', '.join(describe_all(in_avals)) or 'no inputs'}",
         ),
         remedies=(
+            *_remedies(facts, error),
             f"mend `{source}`; the exception above this one has the line",
-            "raise NotImplementedError   # where the rule declines on purpose",
+            *([_DECLINE] if is_raised_by_user(error) else []),
         ),
     )
     traced.findings.append(finding)
     traced.causes[finding] = error
+
+
+_DECLINE = "raise NotImplementedError   # where the rule declines on purpose"
+
+
+def _missing_attribute(error: BaseException) -> str | None:
+    """The attribute that an instance lacks, as in `self.n`."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, _jax.HiPrim):
+        return error.name
+    return None
+
+
+def _is_told(traced: Traced, error: Exception) -> bool:
+    """Whether another rule failed already because the instance lacks an attribute."""
+    name = _missing_attribute(error)
+    return name is not None and name in map(_missing_attribute, traced.causes.values())
+
+
+def _remedies(facts: ClassFacts, error: Exception) -> Iterator[str]:
+    name = _missing_attribute(error)
+    if name is not None:
+        yield (
+            f"self.params = dict({name}=...)   # in __init__: each is set on the "
+            "instance"
+        )
+    elif isinstance(error, AttributeError) and error.name == "accum":
+        yield "jax.tree.map(lambda acc, ct: acc.accum(ct), accs, cts)   # a pytree"
+    elif isinstance(error, TypeError) and "'Zero'" in str(error):
+        yield "instantiate_zeros(x_dot)   # from jax.experimental.hijax"
 
 
 def _a(rule: str) -> str:
