@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -52,6 +53,21 @@ def test_cotangents_along_with_logs() -> None:
         how="defvjp_with_logs",
     )
     assert error.hint.split("   #")[0] == "return (x_ct, w_ct), logs"
+
+
+@pytest.mark.skipif(
+    not hasattr(jax.custom_vjp, "defvjp_with_accums"), reason="of jax 0.12"
+)
+def test_accumulators_of_two_arguments() -> None:
+    def bwd(res: Any, g: Any, x_acc: Any, w_acc: Any) -> None:
+        w_ct, x_ct = times_bwd(res, g)
+        x_acc.accum(w_ct)
+        w_acc.accum(x_ct)
+
+    error = error_of(times, times_fwd, bwd, X, W, how="defvjp_with_accums")
+    assert error.code == "SH416"
+    assert "Are the cotangents swapped?" in str(error)
+    assert error.hint.startswith("give to `x` what is given to `w`, and to `w` ")
 
 
 def test_three_in_a_circle_and_one_in_its_place() -> None:

@@ -28,7 +28,7 @@ from strict_hijax._types import (
 
 from . import sentences
 from .cotangents import cotangent_finding, is_none, spread
-from .exchanged import exchanged_cotangents
+from .exchanged import exchanged_accumulators, exchanged_cotangents
 from .rules import FunctionRules, Inputs, innermost
 
 
@@ -325,6 +325,9 @@ def _accumulators(
         return []
     paths = list(paths_of(inputs.treedef, rules.dynamic_names(inputs.count)))
     keypaths = list(paths_of(inputs.treedef))
+    given = [w.wrong[0][0] if w is not None and w.wrong else None for w in watches]
+    if (exchanged := exchanged_accumulators(rules, inputs, paths, given)) is not None:
+        return [exchanged]
     found: list[Finding] = []
     for watch, path, keypath, aval in zip(
         watches, paths, keypaths, inputs.avals, strict=True

@@ -75,7 +75,31 @@ def exchanged_cotangents(
         remedy = f"give {remedy}"
     else:
         return None
-    return _finding(rules, inputs, cotangents, exchanged, remedy)
+    return _finding(rules, _code(rules, inputs, cotangents), exchanged, remedy)
+
+
+def exchanged_accumulators(
+    rules: FunctionRules, inputs: Inputs, paths: Sequence[str], given: Sequence[Any]
+) -> Finding | None:
+    """The same for accumulators; `given` has what is wrong in one, and None for others.
+
+    One that is given a right cotangent is not exchanged.
+    """
+    wanted = list(map(cotangent_type, inputs.avals))
+    if None in wanted or sum(ct is not None for ct in given) < 2:
+        return None
+    leaf = tree_util.tree_structure(0)
+    exchanged = _exchanged(
+        [
+            _Place(path, leaf, [want], ct)
+            for path, want, ct in zip(paths, wanted, given, strict=True)
+        ]
+    )
+    if not exchanged:
+        return None
+    remedy = ", and ".join(f"to `{to.path}` {_moved(by)}" for to, by in exchanged)
+    told = _of_leaves(rules, inputs, given)
+    return _finding(rules, told, exchanged, f"give {remedy}")
 
 
 def _moved(by: _Place) -> str:
@@ -100,19 +124,18 @@ def _exchanged(places: Sequence[_Place]) -> list[tuple[_Place, _Place]]:
 
 def _finding(
     rules: FunctionRules,
-    inputs: Inputs,
-    cotangents: Any,
+    told: tuple[str, str],
     exchanged: Sequence[tuple[_Place, _Place]],
     remedy: str,
 ) -> Finding:
-    code, says = _code(rules, inputs, cotangents)
+    code, says = told
     whose = ", and ".join(
         f"what has the type of `{to.path}` for `{by.path}`" for to, by in exchanged
     )
     return rules.finding(
         code,
         "bwd",
-        f"returns cotangents in another order than the arguments: {whose}. Are the "
+        f"gives cotangents in another order than the arguments: {whose}. Are the "
         "cotangents swapped?",
         path=exchanged[0][0].path,
         expected="; ".join(f"{p.path}: {_types(p.wanted)}" for p, _ in exchanged),
@@ -136,8 +159,14 @@ def _code(rules: FunctionRules, inputs: Inputs, cotangents: Any) -> tuple[str, s
     leaves, treedef = tree_util.tree_flatten(cotangents, is_leaf=is_none)
     if treedef != inputs.treedef:
         return "SH415", sentences.bwd_structure(rules, cotangents, inputs.treedef)
+    return _of_leaves(rules, inputs, leaves)
+
+
+def _of_leaves(
+    rules: FunctionRules, inputs: Inputs, leaves: Sequence[Any]
+) -> tuple[str, str]:
     code, says = "SH417", ""
-    keypaths = paths_of(treedef)
+    keypaths = paths_of(inputs.treedef)
     for keypath, ct, aval in zip(keypaths, leaves, inputs.avals, strict=True):
         want: Any = cotangent_type(aval)
         if ct is None or has_no_tangent(want) or _is_of(ct, want):
