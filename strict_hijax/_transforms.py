@@ -89,7 +89,9 @@ def _status(facts: ClassFacts, transform: str) -> str:
     for group in TRANSFORMS[transform]:
         there = [name for name in group if facts.provides(name)]
         if not there:
-            return f"missing (needs {needs_of(transform)})"
+            needs = needs_of(transform)
+            needs += " unless jax_remat3 is on" if transform == "remat" else ""
+            return f"missing (needs {needs})"
         used.append(there[0])
     halves = [derived_half(facts.rules[name]) for name in used]
     derived = sorted({half[0].name for half in halves if half is not None})

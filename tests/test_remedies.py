@@ -162,3 +162,27 @@ def test_a_report_of_a_class_has_its_transforms_once() -> None:
     text = str(check(sine(examples=True)))
     assert text.count("vmap: missing") == 1
     assert jax.typeof(X).str_short() in text
+
+
+def test_inputs_of_a_pytree_are_named_in_a_report() -> None:
+    prim = sine(
+        __init__=init((AVAL, {"b": AVAL, "w": AVAL}), AVAL),
+        expand=lambda self, x, p: p["w"],
+        vjp_fwd=lambda self, nz, x, p: (self(x, p), None),
+        vjp_bwd=lambda self, res, g, x, p: [x.accum(g), p["w"].accum(g)][0],
+        keywords={"ignore": ("SH311",)},
+    )
+    subject = check(prim()).subject
+    assert "(x: float32[3], p['b']: float32[3], p['w']: float32[3]) ->" in subject
+
+
+def test_rules_that_all_lack_self_are_one_fault() -> None:
+    rules: dict[str, Any] = {
+        "expand": lambda x: x,
+        "vjp_fwd": lambda nzs, x: (x, None),
+        "vjp_bwd": lambda res, g, acc: acc.accum(g),
+    }
+    error = found_in(sine("Bad", **rules))
+    assert (error.code, len(error.findings)) == ("SH209", 1)
+    assert "has rules that lack `self`: expand, vjp_fwd, vjp_bwd." in str(error)
+    assert error.hint == "def expand(self, x): ...   # and so in vjp_fwd, vjp_bwd"

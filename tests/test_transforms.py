@@ -29,7 +29,7 @@ def test_what_is_missing_says_what_it_needs():
     assert list(found) == ["grad", "jvp", "linearize", "vmap", "transpose", "remat"]
     assert found["grad"] == "missing (needs vjp_fwd, and vjp_bwd or vjp_bwd_retval)"
     assert found["linearize"] == "missing (needs lin, and linearized)"
-    assert found["remat"] == "missing (needs jvp)"
+    assert found["remat"] == "missing (needs jvp unless jax_remat3 is on)"
     assert found["vmap"].startswith("missing (needs batch")
 
 

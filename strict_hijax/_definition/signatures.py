@@ -123,7 +123,7 @@ def _disagreement(
     if alone and takes:
         remedies.append(RULES[other].template(_numbered(takes)))
     if no_self:
-        remedies = [_with_self(facts, no_self[0])]
+        remedies = [with_self(facts, no_self[0])]
     return facts.finding(
         "SH111",
         f"has {a(other)} `{other}` for {_inputs(n)} and {a(name)} `{name}` for "
@@ -138,12 +138,26 @@ def _disagreement(
     )
 
 
-def _with_self(facts: ClassFacts, name: str) -> str:
+def with_self(facts: ClassFacts, name: str) -> str:
     """The line of a rule that lacks `self`, with it and in the rule's own names."""
     arity = arity_of(facts.rules[name])
     assert arity is not None
     first = () if arity.first is None else (arity.first,)
     return f"def {name}({', '.join(('self', *first, *arity.names))}): ..."
+
+
+def rules_without_self(facts: ClassFacts, n: int) -> list[str]:
+    """The rules, if all of them have one parameter too few for n inputs, and no self."""
+    lacking: list[str] = []
+    for name, value in facts.rules.items():
+        rule, arity = RULES[name], arity_of(value)
+        if arity is None or not rule.per_input or isinstance(value, staticmethod):
+            continue
+        wanted = len(rule.leading) + n
+        if not _lacks_self(arity) or len(arity.names) + 1 != wanted:
+            return []
+        lacking.append(name)
+    return lacking
 
 
 def _what_comes(facts: ClassFacts, name: str) -> tuple[str, ...]:

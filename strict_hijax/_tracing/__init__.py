@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from strict_hijax import _jax
+from strict_hijax._construction import input_names
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import (
     Finding,
@@ -18,7 +19,7 @@ from strict_hijax._errors import (
     without_ignored,
 )
 from strict_hijax._rules import RULES
-from strict_hijax._types import describe
+from strict_hijax._types import describe, paths_of
 
 from .differentiation import trace_expand, trace_jvp, trace_lin, trace_vjp
 from .record import Traced as Traced
@@ -74,5 +75,9 @@ def raise_traced(all_traced: Sequence[Traced], ignored: frozenset[str]) -> None:
 def subject_of(facts: ClassFacts, prim: Any) -> str:
     """An instance in words: its class and its declared types."""
     takes = ", ".join(describe(aval) for aval in prim.in_avals_flat)
+    if prim.in_tree.num_leaves != len(prim.in_avals):  # which is which is not plain
+        paths = paths_of(prim.in_tree, input_names(facts, len(prim.in_avals)))
+        named = zip(paths, prim.in_avals_flat, strict=True)
+        takes = ", ".join(f"{path}: {describe(aval)}" for path, aval in named)
     gives = ", ".join(describe(aval) for aval in prim.out_avals_flat)
     return f"{facts.subject}: ({takes}) -> ({gives})"
