@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from strict_hijax import StrictHijaxError, check
 
@@ -270,8 +271,10 @@ def eliminated(call: Call) -> object:
     def first(moved: list[Any]) -> Any:
         return jax.tree.leaves(call.on(moved))[0]
 
-    jax.jit(unused).trace(call.values).lower()
-    return jax.jit(first).trace(call.values).lower()
+    for fun in (unused, first):
+        jaxpr = jax.make_jaxpr(fun)(call.values).jaxpr
+        dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))  # as grad of jit does
+    return None
 
 
 def checkpointed(call: Call) -> object:

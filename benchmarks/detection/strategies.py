@@ -202,6 +202,7 @@ def jvp_function_specs(draw: st.DrawFn, **fixed: Any) -> functions.Spec:
     ins = draw(inputs(**{**needs, "refs": False}))
     zeros = form == "defjvp" and draw(st.integers(0, 3)) == 0
     statics = [None] if form == "defjvps" else [None, None, 0, 1, "last"]
+    statics = list(fixed.get("static_in", statics))
     return functions.Spec(
         ins,
         draw(outputs(**needs.get("output", {}))),

@@ -66,7 +66,7 @@ def fwd_and_bwd_swapped(f: Function) -> Mutants:
 @fault(
     29,
     Stage.CALL,
-    *("SH410", "SH411", "SH412", "SH413", "SH414", "SH420", "SH424"),
+    *("SH405", "SH410", "SH411", "SH412", "SH413", "SH414", "SH420", "SH424"),
     needs={"count": 2, "integers": False},
     static=None,
     form="defvjp",
@@ -74,7 +74,7 @@ def fwd_and_bwd_swapped(f: Function) -> Mutants:
     **FUNCTION,
 )
 def fwd_and_bwd_swapped_where_both_take_two(f: Function) -> Mutants:
-    """There is nothing to see of it before they are traced."""
+    """Their names may tell it; else there is nothing to see before they are traced."""
     fwd, bwd = _arities(f)
     if fwd == bwd:
         yield _swapped(f)

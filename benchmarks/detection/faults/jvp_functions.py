@@ -182,11 +182,3 @@ def an_output_that_depends_on_a_tangent(f: Function) -> Mutants:
     for j in f.spec.float_outs:
         line = f"out = at(out, {j}, lambda x: x + dot_{j})"
         yield f.having(jvp=f.method("jvp").then(line))
-
-
-@fault(33, Stage.CALL, "SH422", at_import=False, static_in=(0, 1), **ONE)
-def an_array_for_a_static_argument(f: Function) -> Mutants:
-    for value in ("jnp.float32(2)", "{'n': jnp.ones(())}"):
-        args = list(f.args)
-        args[f.spec.position] = value
-        yield f.but(args=tuple(args))
