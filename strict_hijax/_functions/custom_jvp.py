@@ -112,7 +112,7 @@ def no_rules_finding(fun: Any, nondiff_argnums: tuple[int, ...]) -> Finding:
         None,
         "is called before its rule is defined.",
         location=rules.location("primal"),
-        expected=f"a call of {rules.name}.defjvp before the first call",
+        expected=f"a call of {rules.called}.defjvp before the first call",
         got="no rule",
         jax_says=sentences.no_jvp(rules),
         remedies=(

@@ -70,7 +70,7 @@ def no_rules_finding(fun: Any, nondiff_argnums: tuple[int, ...]) -> Finding:
         None,
         "is called before its rules are defined.",
         location=rules.location("primal"),
-        expected=f"a call of {rules.name}.defvjp before the first call",
+        expected=f"a call of {rules.called}.defvjp before the first call",
         got="no rules",
         jax_says=sentences.no_rules(rules),
         remedies=(f"{rules.called}.defvjp({rules.called}_fwd, {rules.called}_bwd)",),
