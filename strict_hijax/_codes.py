@@ -51,6 +51,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH120", "an unknown code", "UsageError"),
     Code("SH121", "`examples` that cannot be used", "UsageError"),
     Code("SH122", "`check` or `transforms` of something else", "UsageError"),
+    Code("SH123", "an `expand` that calls itself", "DefinitionError"),
     Code("SH201", "`super().__init__()` was not called", "NotInitializedError"),
     Code("SH202", "`super().__init__()` was called too early", "NotInitializedError"),
     Code("SH203", "`in_avals` is no tuple", "ConstructionError"),

@@ -287,3 +287,28 @@ def _loaded(instruction: dis.Instruction) -> tuple[str, ...]:
 def is_abstract(value: object) -> bool:
     """Whether a rule is marked with `abc.abstractmethod`."""
     return bool(getattr(value, "__isabstractmethod__", False))
+
+
+def calls_itself_on_its_inputs(value: object) -> bool:
+    """Whether a method's first act is `self(x, ...)` with all of its own arguments.
+
+    Read off straight code alone: no branch, handler or assignment comes before.
+    """
+    function = function_of(value)
+    if function is None or isinstance(value, staticmethod | classmethod):
+        return False
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    plain = not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if is_generator_or_coroutine(value) or not plain or code.co_exceptiontable:
+        return False
+    loaded: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("RESUME", "NOP", "PUSH_NULL", "COPY_FREE_VARS"):
+            continue
+        if instruction.opname == "CALL":
+            return len(names) > 1 and tuple(loaded) == names
+        if not instruction.opname.startswith("LOAD_FAST"):
+            return False
+        loaded.extend(_loaded(instruction))
+    return False

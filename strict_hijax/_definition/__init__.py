@@ -27,6 +27,7 @@ _CHECKS_OF_FORM: tuple[_Check, ...] = (
     values.uncallable,
     signatures.arguments,
     values.wrong_returns,
+    values.endless_expand,
     values.effects,
     values.eq_without_hash,
 )

@@ -147,7 +147,7 @@ def with_self(facts: ClassFacts, name: str) -> str:
 
 
 def rules_without_self(facts: ClassFacts, n: int) -> list[str]:
-    """The rules, if all of them have one parameter too few for n inputs, and no self."""
+    """The rules, if each has one parameter too few for n inputs, and no self."""
     lacking: list[str] = []
     for name, value in facts.rules.items():
         rule, arity = RULES[name], arity_of(value)

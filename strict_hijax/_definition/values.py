@@ -11,6 +11,7 @@ from strict_hijax._errors import Finding, location_of
 from strict_hijax._rules import RETURNING_RULES, RULES, derivation_pair, derived_half
 from strict_hijax._signatures import (
     arity_of,
+    calls_itself_on_its_inputs,
     certain_returns,
     is_abstract,
     is_callable_rule,
@@ -94,6 +95,25 @@ def wrong_returns(facts: ClassFacts) -> Iterator[Finding]:
                 "backward-pass log entries",
                 remedies=tuple(_accumulate_instead(facts, name)),
             )
+
+
+def endless_expand(facts: ClassFacts) -> Iterator[Finding]:
+    """An `expand` that calls the primitive, which calls `expand`."""
+    value = facts.rules.get("expand")
+    if "__call__" in facts.other_names or not calls_itself_on_its_inputs(value):
+        return
+    listed = ", ".join(facts.inputs)
+    yield facts.finding(
+        "SH123",
+        f"has an `expand` that calls `self({listed})`, and that calls `expand` again: "
+        "it never ends.",
+        rule="expand",
+        location=facts.where("expand"),
+        expected="the output, computed with other operations",
+        got=f"self({listed})",
+        jax_says="maximum recursion depth exceeded",
+        remedies=(f"return jnp.sin({facts.inputs[0]})   # whatever it computes",),
+    )
 
 
 def _return_line(name: str, inputs: tuple[str, ...]) -> str:
