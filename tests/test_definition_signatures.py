@@ -431,4 +431,9 @@ def test_a_rule_without_self_is_mended_in_its_own_names():
             def vjp_fwd(self, nzs_in, x, w):
                 return x, None
 
+            def vjp_bwd(self, res, g, x_acc, w_acc):
+                x_acc.accum(g)
+
+    assert len(caught.value.findings) == 1
+    assert caught.value.got == "expand(x, w)"
     assert caught.value.hint == "def expand(self, x, w): ..."

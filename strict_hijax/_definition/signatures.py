@@ -16,6 +16,7 @@ _MANY = range(64)  # more inputs than anyone writes out in a signature
 
 def arguments(facts: ClassFacts) -> Iterator[Finding]:
     seen: dict[str, frozenset[int]] = {}
+    told: set[str] = set()  # rules that lack `self`, of which each other rule differs
     for name, value in facts.rules.items():
         arity, rule = arity_of(value), RULES[name]
         if arity is None or derived_half(value) or only_raises(value):
@@ -26,6 +27,10 @@ def arguments(facts: ClassFacts) -> Iterator[Finding]:
         if problem is not None:
             yield _cannot_take(facts, name, arity, problem)
         elif rule.per_input and other is not None:
+            if other in told:
+                continue
+            if _lacks_self_of(facts, other):
+                told.add(other)
             yield _disagreement(facts, name, arity, other, seen)
         elif rule.per_input:
             seen[name] = counts
@@ -122,8 +127,12 @@ def _disagreement(
     remedies = [rule.template(inputs)]
     if alone and takes:
         remedies.append(RULES[other].template(_numbered(takes)))
-    if no_self:
+    expected, got = _call(rule, inputs), f"{name}{arity.written}"
+    lacking = arity_of(facts.rules[no_self[0]]) if no_self else None
+    if lacking is not None:
         remedies = [with_self(facts, no_self[0])]
+        expected = remedies[0].removeprefix("def ").removesuffix(": ...")
+        got = f"{no_self[0]}{lacking.written}"
     return facts.finding(
         "SH111",
         f"has {a(other)} `{other}` for {_inputs(n)} and {a(name)} `{name}` for "
@@ -132,8 +141,8 @@ def _disagreement(
         rule=name,
         location=facts.where(name),
         facts=(f"{facts.where(other)}   def {other}", *_what_comes(facts, name)),
-        expected=_call(rule, inputs),
-        got=f"{name}{arity.written}",
+        expected=expected,
+        got=got,
         remedies=tuple(remedies),
     )
 
