@@ -49,6 +49,10 @@ def effects_of_rule(
     if rule == "expand":
         avals = enumerate(prim.in_avals_flat)
         refs = [i for i, aval in avals if isinstance(aval, _jax.AbstractRef)]
+        if not prim.out_avals_flat:  # there is nothing else that it could be for
+            declared |= {
+                type(e) for e in jaxpr.effects if isinstance(e, _jax.RefEffect)
+            }
         return undeclared_effect_findings(_Owner(facts), rule, jaxpr, declared, refs)
     if rule in _UNDER_POLICY:
         return effect_findings(_Owner(facts), rule, jaxpr, facts.policy, declared)
