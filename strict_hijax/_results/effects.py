@@ -63,6 +63,8 @@ def effects_since(
     facts: ClassFacts, prim: Any, rule: str, equations: int
 ) -> list[Finding]:
     """The same for a rule that JAX has called, in the trace that is under way."""
+    if _jax.equations_so_far() == equations:  # nothing is traced, as in an eager call
+        return []
     recorded = _jax.effectful_equations_since(equations)
     if not recorded:
         return []
