@@ -21,17 +21,23 @@ NO_USERS_CODE = (
 """The modules whose frames are never the user's class statement."""
 
 
-def class_statement(
-    name: str, bases: tuple[type, ...], said: Mapping[str, object]
-) -> tuple[Location, str]:
-    """Where the class statement that is being executed stands, and in which module."""
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+def users_frame() -> types.FrameType:
+    """The frame of the user's code that is making a class just now."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None:
         module: str = frame.f_globals.get("__name__", "")
         metaclass = frame.f_code.co_name == "__new__"  # one that derives from ours
         if module.partition(".")[0] not in NO_USERS_CODE and not metaclass:
             break
         frame = frame.f_back
+    return frame
+
+
+def class_statement(
+    name: str, bases: tuple[type, ...], said: Mapping[str, object]
+) -> tuple[Location, str]:
+    """Where the class statement that is being executed stands, and in which module."""
+    frame = users_frame()
     listed = [getattr(base, "__name__", str(base)) for base in bases]
     defaults = {"supports": None, "abstract": False, "ignore": (), "effects": None}
     listed += [f"{k}={v!r:.60}" for k, v in said.items() if v is not defaults[k]]

@@ -7,18 +7,17 @@ from __future__ import annotations
 import abc
 import dataclasses
 import dis
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _jax
 from ._class_statements import (
-    NO_USERS_CODE,
     Promises,
     class_statement,
     is_abstract,
     name_to_be,
     refuse_unknown_keywords,
+    users_frame,
 )
 from ._errors import Location, parse_codes, raise_findings
 from ._hitypes.facts import (
@@ -180,13 +179,7 @@ def _is_stored_next() -> bool:
     A decorator, such as `dataclass`, may add what is missing. What is about to happen
     to the class stands in the code of the frame that makes it.
     """
-    frame = sys._getframe(2)
-    while frame.f_back is not None:
-        module: str = frame.f_globals.get("__name__", "")
-        metaclass = frame.f_code.co_name == "__new__"  # one that derives from ours
-        if module.partition(".")[0] not in NO_USERS_CODE and not metaclass:
-            break
-        frame = frame.f_back
+    frame = users_frame()
     code, index = frame.f_code.co_code, frame.f_lasti + 2
     while index < len(code) and dis.opname[code[index]] in ("CACHE", "EXTENDED_ARG"):
         index += 2
