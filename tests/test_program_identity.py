@@ -98,7 +98,32 @@ def test_another_source_line_is_found() -> None:
     strict.__name__ = strict.__qualname__ = plain.__name__
     found = compare(twins(strict, plain), "forward")
     assert {c.status for c in found} == {DIFFERS}
-    assert all("loc(" in c.detail for c in found)
+    assert all(c.detail.startswith("in locations alone: ") for c in found)
+
+
+def test_a_difference_of_the_first_time_is_forgiven_in_locations_alone() -> None:
+    """As where a check of strict_hijax traces a helper before the program does."""
+    first: list[bool] = []
+
+    def add(x):
+        return x + 1
+
+    def add_elsewhere(x):
+        return x + 1
+
+    def once(wrong):
+        def build(kit: Kit):
+            if kit is STRICT and not first:
+                first.append(True)
+                return wrong
+            return add
+
+        return Program("first time", build, (X,))
+
+    add_elsewhere.__name__ = add_elsewhere.__qualname__ = "add"
+    assert is_same(compare(once(add_elsewhere), "forward"))
+    first.clear()
+    assert not is_same(compare(once(jnp.sin), "forward"))
 
 
 def test_a_location_inside_the_package_is_found(monkeypatch) -> None:
