@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 OLDEST_SUPPORTED = (0, 11, 2)
-NEWEST_TESTED = "0.12.0.1"
+NEWEST_TESTED = "0.12.1"
 VERSION = jax.__version__
 
 
@@ -85,6 +85,7 @@ try:
     from jax._src.interpreters.ad import NullAccum as NullAccum
     from jax._src.interpreters.ad import RefAccum as RefAccum
     from jax._src.interpreters.ad import ValAccum as ValAccum
+    from jax._src.sharding_impls import SingleDeviceSharding as _SingleDeviceSharding
     from jax._src.state.types import AbstractRef as AbstractRef
     from jax._src.state.types import ReadEffect as ReadEffect
     from jax._src.state.types import RefEffect as RefEffect
@@ -92,6 +93,7 @@ try:
 except ImportError as error:
     raise _unsupported(f"{error.name} has changed ({error.msg})") from error
 
+OneDevice = _SingleDeviceSharding  # its public name warns since 0.12.1
 CustomVJP = _CustomVJP
 CustomJVP = _CustomJVP
 
