@@ -35,7 +35,7 @@ from ._results.cotangents import (
 from ._results.dce import dce_findings
 from ._results.effects import effects_since
 from ._results.outputs import (
-    announced_flags,
+    flags_announced_by_lin,
     forward_findings,
     output_findings,
     output_fits,
@@ -170,7 +170,8 @@ def _forward(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 
     def lin(self: Any, /, nzs_in: Any, *args: Any) -> Any:
         result = rule(self, nzs_in, *args)
-        _set(self, "_announced", announced_flags(self._original, nzs_in, args, result))
+        flags = flags_announced_by_lin(self._original, nzs_in, args, result)
+        _set(self, "_announced", flags)
         return result
 
     return lin

@@ -69,13 +69,15 @@ try:
     from jax._src.effects import remat_allowed_effects as remat_allowed_effects
     from jax._src.hijax import HiPrim as HiPrim
     from jax._src.hijax import HiType as HiType
+    from jax._src.hijax import call_hi_primitive_p as call_hi_primitive_p
     from jax._src.hijax import custom_jvp3 as custom_jvp3
     from jax._src.hijax import custom_vjp3 as custom_vjp3
-    from jax._src.hijax import flatten_user_linearized as _flatten_user_linearized
+    from jax._src.hijax import flatten_user_linearized as flatten_user_linearized
     from jax._src.hijax import jvp_from_lin as jvp_from_lin
     from jax._src.hijax import linearize_from_jvp as linearize_from_jvp
     from jax._src.hijax import vjp_from_jvp as vjp_from_jvp
     from jax._src.hijax import vjp_from_lin as vjp_from_lin
+    from jax._src.interpreters import ad as _ad
     from jax._src.interpreters import batching as _batching
     from jax._src.interpreters import mlir as _mlir
     from jax._src.interpreters import partial_eval as _partial_eval
@@ -113,6 +115,11 @@ REMAT_RETURNS = ("out", "res", "rem") if _KEEPS_RESIDUALS else ("out", "rem")
 
 # `dce` is told which inputs are live; not so in 0.11.2. Remove with 0.11.2.
 DCE_TAKES_LIVE_INPUTS = jax.__version_info__[:2] > (0, 11)
+
+# How JAX calls the rules of a primitive, and takes apart what they return.
+batching_rule: Any = _batching.fancy_primitive_batchers[call_hi_primitive_p]
+jvp_rule: Any = _ad.primitive_jvps[call_hi_primitive_p]
+linearization_rule: Any = _ad.primitive_linearizations[call_hi_primitive_p]
 
 tracing_registry: Any = _tree_util.tracing_registry
 keystr = _tree_util.keystr
@@ -187,27 +194,11 @@ def trace_to_jaxpr(
     return jaxpr.with_consts(consts)
 
 
-def output_flags(flags: Any, treedef: Any, tree: Any) -> list[bool]:
-    """One bool for each output, from what a rule says of them (such as `nzs_out`).
-
-    Raises ValueError or TypeError, with JAX's words, where they do not fit.
-    """
-    if jax.__version_info__[:2] > (0, 11):
-        return list(_api.tuptree_flags(flags, treedef, "nzs_out", "nzs_out"))
-    # A prefix with the containers of the output; remove with 0.11.2.
-    leaves = _tree_util.broadcast_prefix(flags, tree)
-    if wrong := [x for x in leaves if not isinstance(x, bool | np.bool_)]:
-        raise TypeError(f"{wrong[0]!r:.40} is no bool")
-    return list(map(bool, leaves))
-
-
-def flags_error(flags: Any, treedef: Any, tree: Any) -> str | None:
-    """What JAX says of flags that do not fit a structure."""
-    try:
-        output_flags(flags, treedef, tree)
-    except (ValueError, TypeError) as error:
-        return str(error).splitlines()[0]
-    return None
+def mirrored(treedef: Any, leaves: Sequence[Any]) -> Any:
+    """A tree of leaves, as JAX hands flags, dimensions and accumulators to a rule."""
+    if jax.__version_info__[:3] < (0, 12, 1):  # remove with 0.12.0.1
+        return _tree_util.tree_unflatten(treedef, leaves)
+    return _api.mirror_tree_map(lambda leaf: leaf, treedef, leaves)
 
 
 def tuptree_flags(flags: Any, treedef: Any, name: str) -> list[bool]:
@@ -225,7 +216,7 @@ def is_jaxs_linearization(frame: types.FrameType) -> bool:
 
     Derived rules call it too, and do not look at `nzs_out`.
     """
-    return frame.f_code is _flatten_user_linearized.__code__
+    return frame.f_code is flatten_user_linearized.__code__
 
 
 def with_mapped_axis(aval: Any, size: int, axis: int) -> Any:

@@ -193,7 +193,7 @@ def structure_mismatch(
     With `zeros`, None or a symbolic zero may stand in place of a leaf, but not of a
     subtree. Hijax values, which need be no pytrees, are leaves.
     """
-    if treedef == _LEAF:
+    if treedef == LEAF:
         return _leaf_mismatch(value, zeros, path)
     kind, data = treedef.node_data()
     if kind is type(None):
@@ -212,13 +212,13 @@ def structure_mismatch(
     return None
 
 
-_LEAF = tree_util.tree_structure(0)
+LEAF = tree_util.tree_structure(0)
 
 
 def _leaf_mismatch(value: Any, zeros: bool, path: str) -> Mismatch | None:
     if zeros and (value is None or is_zero(value)):
         return None
-    if value is None or _jax.tracing_registry.flatten(value)[1] != _LEAF:
+    if value is None or _jax.tracing_registry.flatten(value)[1] != LEAF:
         return Mismatch(path, "a single value", describe_value(value))
     return None
 

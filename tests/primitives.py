@@ -99,6 +99,20 @@ def binary(base: Any, **body: Any) -> Any:
     return type(base)("Product", (base,), rules | body)
 
 
+# --- what stock takes -----------------------------------------------------------------
+
+
+def stock_raises(fault: Fault, run: Callable[[Any], Any]) -> Exception | None:
+    """What stock raises for these rules; None where it takes them."""
+    body = fault.body | {"keywords": {}}
+    return raised_by(lambda: run(sine(bases=(HiPrim,), **body)()))
+
+
+def words_of(error: Exception) -> str:
+    """The first line of what stock says, which ours has to repeat."""
+    return str(error).partition("\n")[0]
+
+
 # --- faults ---------------------------------------------------------------------------
 
 

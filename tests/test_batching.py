@@ -20,6 +20,7 @@ from tests.primitives import (
     init,
     raised_by,
     sine,
+    stock_raises,
     unary,
 )
 
@@ -123,11 +124,12 @@ FAULTS = [
     Fault(
         "a dimension in a tuple",
         batch(lambda x, d: (x, (d,))),
-        "SH332",
+        # Before 0.12.1 JAX takes it for the dimension, which it then cannot use.
+        "SH332" if jax.__version_info__ < (0, 12, 1) else "SH331",
         "batch",
-        TypeError,
+        Exception,
         "out_dims",
-        ("a tuple of 1 among its `out_dims`", "batch dim should be int or `None`"),
+        ("a tuple of 1",),
     ),
     Fault(
         "a NumPy integer",
@@ -238,6 +240,13 @@ FAULTS = [
         ("expected: float32[3], not mapped", "got:      float32[]"),
     ),
 ]
+
+def mapped(prim: Any) -> Any:
+    return jax.vmap(prim)(XS)
+
+
+# 0.12.1 takes dimensions in other containers, and one for several outputs.
+FAULTS = [f for f in FAULTS if f.code != "SH331" or stock_raises(f, mapped)]
 
 each_fault = pytest.mark.parametrize("fault", FAULTS, ids=[f.name for f in FAULTS])
 

@@ -11,7 +11,17 @@ import pytest
 from jax.custom_derivatives import SymbolicZero
 
 from strict_hijax import MultipleFaultsError, check, ignore
-from tests.primitives import AVAL, Fault, X, found_in, gradient, init, sine
+from tests.primitives import (
+    AVAL,
+    Fault,
+    X,
+    found_in,
+    gradient,
+    init,
+    sine,
+    stock_raises,
+    words_of,
+)
 
 PARAMS = {"w": AVAL, "b": (AVAL, AVAL)}
 ARRAYS = {"w": X, "b": (X, X)}
@@ -33,7 +43,7 @@ def fault(
     code: str,
     path: str | None,
     *says: str,
-    stock: type[Exception] = ValueError,
+    stock: type[Exception] = Exception,
     args: tuple[Any, ...] = (X,),
 ) -> Any:
     made = Fault(name, body, code, "vjp_bwd_retval", stock, path, says, args)
@@ -50,16 +60,9 @@ NO_TUPLE = [
         returns(lambda g: g),
         "SH313",
         None,
-        "Expected tuple, got float32[3]",
+        "float32[3]",
     ),
     fault("a list", returns(lambda g: [g]), "SH313", None, "a list of 1"),
-    fault(
-        "a generator",
-        returns(lambda g: (g for _ in range(1))),
-        "SH313",
-        None,
-        "generator",
-    ),
     fault("a dict", returns(lambda g: {"x": g}), "SH313", None, "a dict of 1"),
     fault(
         "a namedtuple",
@@ -74,7 +77,6 @@ NO_TUPLE = [
         "SH313",
         None,
         "2 cotangents for 1",
-        "Tuple arity mismatch: 2 != 1",
     ),
     fault("none at all", returns(lambda g: ()), "SH313", None, "return (x_ct,)"),
     fault(
@@ -215,7 +217,30 @@ NO_VALUE = [
     ),
 ]
 
-FAULTS = NO_TUPLE + STRUCTURE + SHAPE + DTYPE + NO_VALUE
+def stock(fault: Fault) -> Exception | None:
+    """What stock raises in a gradient; None where it takes the result."""
+    return stock_raises(fault, lambda prim: gradient(prim, *fault.args))
+
+
+# Which of these shapes a JAX takes is its own affair: 0.12.1 takes most.
+SHAPES = NO_TUPLE + STRUCTURE
+FAULTS = [
+    param for param in SHAPES if stock(*param.values) is not None
+] + SHAPE + DTYPE + NO_VALUE
+
+
+@pytest.mark.parametrize("fault", SHAPES)
+def test_what_jax_takes_is_taken_and_what_it_refuses_has_its_words(
+    fault: Fault,
+) -> None:
+    refusal = stock(fault)
+    if refusal is None:
+        gradient(sine(examples=True, **fault.body)(), *fault.args)
+        return
+    error = found_in(lambda: gradient(sine(**fault.body)(), *fault.args))
+    if isinstance(refusal, ValueError):  # and not of a leaf that has no type
+        assert isinstance(error, ValueError)
+        assert words_of(refusal) in str(error)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -245,6 +270,23 @@ def test_cotangents_are_not_checked_where_jax_does_not_either(fault: Fault) -> N
         gradient(prim, *fault.args)
     finally:
         jax.config.update("jax_disable_bwd_checks", False)
+
+
+def test_a_generator_is_not_a_tuple_of_cotangents() -> None:
+    error = found_in(lambda: gradient(sine(**returns(lambda g: iter([g])))(), X))
+    assert (error.code, error.rule) == ("SH313", "vjp_bwd_retval")
+    assert "return (x_ct,)" in error.hint
+
+
+def test_one_cotangent_alone_is_not_taken_for_every_input() -> None:
+    body = {
+        "__init__": init((AVAL, AVAL)),
+        "expand": lambda self, x, y: x * y,
+        "vjp_fwd": lambda self, nz, x, y: (self(x, y), (x, y)),
+    }
+    error = found_in(lambda: sine(examples=True, **returns(lambda g: g, **body)))
+    assert (error.code, error.got) == ("SH313", "float32[3]")
+    assert "x, y" in str(error.expected)
 
 
 # --- types that no dtype and shape tell apart -----------------------------------------
@@ -374,7 +416,6 @@ def returns_logs(make: Callable[[Any], Any]) -> dict[str, Any]:
     [
         (lambda g: g, "SH313", None, ValueError),
         (lambda g: (g,), "SH313", None, ValueError),
-        (lambda g: ([g], None), "SH313", None, ValueError),
         (lambda g: ((g.astype("bfloat16"),), None), "SH316", "x", ValueError),
         (lambda g: ((g[:2],), {}), "SH315", "x", ValueError),
         (lambda g: ((g,), [g]), "SH309", "logs", TypeError),

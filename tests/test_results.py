@@ -262,6 +262,11 @@ FORWARD = [
 ]
 
 
+# Of flags, 0.11.2 asks for anything that has a truth value.
+if jax.__version_info__ < (0, 12):
+    FORWARD = [f for f in FORWARD if f.name[:8] not in ("a number", "an array")]
+
+
 def names(faults: list[Fault]) -> list[str]:
     return [fault.name for fault in faults]
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from jax import tree_util
+
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding
+from strict_hijax._jax_primitives import Refused, dims_by_leaf
 from strict_hijax._rules import RULES
 from strict_hijax._signatures import arity_of
 from strict_hijax._types import (
@@ -38,7 +41,7 @@ def batch_findings(
     if found:
         return found
     leaves = _jax.tracing_registry.flatten(outs)[0]
-    flat = prim.out_tree.flatten_up_to(dims)
+    flat = dims_by_leaf(prim.out_tree, dims)
     paths = paths_of(prim.out_tree)
     for out, dim, aval, path in zip(
         leaves, flat, prim.out_avals_flat, paths, strict=True
@@ -80,9 +83,9 @@ def _no_pair(facts: ClassFacts, rule: str, result: Any) -> Finding:
 def dims_findings(facts: ClassFacts, prim: Any, rule: str, dims: Any) -> list[Finding]:
     """What is wrong with output dimensions, whatever the outputs are."""
     try:
-        flat = prim.out_tree.flatten_up_to(dims)
-    except (ValueError, TypeError) as error:
-        return [_other_structure(facts, prim, rule, dims, error)]
+        flat = dims_by_leaf(prim.out_tree, dims)
+    except Refused as refused:
+        return [_refused_dims(facts, prim, rule, dims, refused)]
     paths = paths_of(prim.out_tree)
     found: list[Finding] = []
     for dim, aval, path in zip(flat, prim.out_avals_flat, paths, strict=True):
@@ -90,9 +93,13 @@ def dims_findings(facts: ClassFacts, prim: Any, rule: str, dims: Any) -> list[Fi
     return found
 
 
-def _other_structure(
-    facts: ClassFacts, prim: Any, rule: str, dims: Any, error: Exception
+def _refused_dims(
+    facts: ClassFacts, prim: Any, rule: str, dims: Any, refused: Refused
 ) -> Finding:
+    """The dimension that is none, if there is one; or else the structure."""
+    for keypath, dim in tree_util.tree_leaves_with_path(dims):
+        if type(dim) is not int and not _jax.is_batching_spec(dim):
+            return _no_dim(facts, rule, f"out_dims{_jax.keystr(keypath)}", dim)
     mismatch = structure_mismatch(prim.out_tree, dims, zeros=True, path="out_dims")
     return facts.finding(
         "SH331",
@@ -102,7 +109,7 @@ def _other_structure(
         location=facts.where(rule),
         expected=mismatch.expected if mismatch else "the structure of `out_aval`",
         got=mismatch.got if mismatch else describe_value(dims),
-        jax_says=str(error).splitlines()[0],
+        jax_says=refused.says,
         remedies=("return outs, jax.tree.map(lambda _: 0, outs)   # all at axis 0",),
     )
 
@@ -133,18 +140,22 @@ def _dim_findings(
             ),
         )
     elif not _jax.is_batching_spec(dim):
-        yield facts.finding(
-            "SH332",
-            f"has a `{rule}` with {describe_value(dim)} among its `out_dims`, at "
-            f"`{path}`.",
-            rule=rule,
-            path=path,
-            location=facts.where(rule),
-            expected="an int, or None for an output that is not mapped",
-            got=describe_value(dim),
-            jax_says="batch dim should be int or `None`",
-            remedies=("return outs, 0", "return outs, None   # not mapped"),
-        )
+        yield _no_dim(facts, rule, path, dim)
+
+
+def _no_dim(facts: ClassFacts, rule: str, path: str, dim: Any) -> Finding:
+    got = describe_value(dim)
+    return facts.finding(
+        "SH332",
+        f"has a `{rule}` with {got} among its `out_dims`, at `{path}`.",
+        rule=rule,
+        path=path,
+        location=facts.where(rule),
+        expected="an int, or None for an output that is not mapped",
+        got=got,
+        jax_says="batch dim should be int or `None`",
+        remedies=("return outs, 0", "return outs, None   # not mapped"),
+    )
 
 
 class _Mapped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jax import tree_util
@@ -12,8 +12,10 @@ from strict_hijax._accumulators import Watches
 from strict_hijax._definition import ClassFacts
 from strict_hijax._definition.presence import class_line
 from strict_hijax._errors import Finding, Location
+from strict_hijax._jax_primitives import Refused, cotangents_by_leaf
 from strict_hijax._rules import RULES
 from strict_hijax._types import (
+    LEAF,
     Mismatch,
     any_zero,
     cotangent_type,
@@ -191,29 +193,29 @@ def cotangents_findings(
     if _cotangents_fit(prim, result) or _jax.bwd_checks_disabled():
         return []
     names = _names(facts, prim)
-    if type(result) is not tuple or len(result) != len(prim.in_avals):
-        return [_no_tuple(facts, rule, result, names)]
+    try:
+        leaves = cotangents_by_leaf(prim.in_tree.children(), result)
+    except Refused as refused:
+        return _refused(facts, prim, rule, result, names, refused)
+    no_tree = result is None or isinstance(result, Iterator)
+    if no_tree or (len(names) > 1 and type_of(result) is not None):
+        return [_one_for_all(facts, rule, result, names)]
     if exchanged := exchanged_cotangents(facts, prim, rule, result, names):
         return [exchanged]
-    findings: list[Finding] = []
-    for child, entry, name in zip(prim.in_tree.children(), result, names, strict=True):
-        mismatch = structure_mismatch(child, entry, zeros=True, path=name)
-        if mismatch is not None:
-            findings.append(_other_structure(facts, rule, mismatch))
-    if findings:
-        return findings
-    leaves = prim.in_tree.flatten_up_to(result)
     paths = paths_of(prim.in_tree, names)
+    found: dict[tuple[int, str], Finding] = {}  # of what JAX copies to several leaves
     for leaf, aval, path in zip(leaves, prim.in_avals_flat, paths, strict=True):
         expected = cotangent_type(aval)
         if expected is None or has_no_tangent(expected):
             continue
-        finding = cotangent_finding(
-            facts, rule, path, expected, leaf, facts.where(rule)
-        )
+        if isinstance(leaf, tuple | list | dict):  # which JAX takes before 0.12.1
+            finding = _other_structure(facts, rule, LEAF, leaf, path, None)
+        else:
+            where = facts.where(rule)
+            finding = cotangent_finding(facts, rule, path, expected, leaf, where)
         if finding is not None:
-            findings.append(finding)
-    return findings
+            found.setdefault((id(leaf), str(finding.expected)), finding)
+    return list(found.values())
 
 
 def _cotangents_fit(prim: Any, result: Any) -> bool:
@@ -230,19 +232,51 @@ def _cotangents_fit(prim: Any, result: Any) -> bool:
     return types_are(leaves, wanted)
 
 
+def _refused(
+    facts: ClassFacts,
+    prim: Any,
+    rule: str,
+    result: Any,
+    names: Sequence[str],
+    refused: Refused,
+) -> list[Finding]:
+    """Why JAX does not take what a rule returns: as a whole, or entry by entry."""
+    if not isinstance(result, tuple | list) or len(result) != len(names):
+        return [_no_tuple(facts, rule, result, names, refused.says)]
+    if exchanged := exchanged_cotangents(facts, prim, rule, result, names):
+        return [exchanged]
+    found: list[Finding] = []
+    for child, entry, name in zip(prim.in_tree.children(), result, names, strict=True):
+        try:
+            cotangents_by_leaf([child], (entry,))
+        except Refused as error:
+            found.append(_other_structure(facts, rule, child, entry, name, error.says))
+    return found or [_no_tuple(facts, rule, result, names, refused.says)]
+
+
+def _one_for_all(
+    facts: ClassFacts, rule: str, result: Any, names: Sequence[str]
+) -> Finding:
+    """JAX takes it since 0.12.1; a `custom_vjp` never did, and no older rule does it."""
+    if result is not None and type_of(result) is None:
+        return _no_tuple(facts, rule, result, names, no_type_says(result))
+    copies = "JAX takes it for the cotangent of every input, without a word."
+    return _no_tuple(facts, rule, result, names, None)._replace(facts=(copies,))
+
+
 def _no_tuple(
-    facts: ClassFacts, rule: str, result: Any, names: tuple[str, ...]
+    facts: ClassFacts,
+    rule: str,
+    result: Any,
+    names: Sequence[str],
+    jax_says: str | None,
 ) -> Finding:
     returning = ", ".join(f"{name}_ct" for name in names) + "," * (len(names) == 1)
     n, got = len(names), describe_value(result)
-    if type(result) is tuple:
+    if type(result) is tuple and len(result) != n:
         what = f"returns {len(result)} cotangents for {n} inputs."
-        jax_says = f"Tuple arity mismatch: {len(result)} != {n}"
     else:
-        what, jax_says = (
-            f"returns {got} in place of a tuple.",
-            f"Expected tuple, got {got}",
-        )
+        what = f"returns {got} in place of a tuple."
     return facts.finding(
         "SH313",
         f"has a `{rule}` that {what}",
@@ -255,7 +289,16 @@ def _no_tuple(
     )
 
 
-def _other_structure(facts: ClassFacts, rule: str, mismatch: Mismatch) -> Finding:
+def _other_structure(
+    facts: ClassFacts,
+    rule: str,
+    treedef: Any,
+    entry: Any,
+    name: str,
+    jax_says: str | None,
+) -> Finding:
+    mismatch = structure_mismatch(treedef, entry, zeros=True, path=name)
+    mismatch = mismatch or Mismatch(name, "the structure of the input", "")
     whole = mismatch.got == "None"
     return facts.finding(
         "SH314",
@@ -265,8 +308,9 @@ def _other_structure(facts: ClassFacts, rule: str, mismatch: Mismatch) -> Findin
         path=mismatch.path,
         location=facts.where(rule),
         expected=mismatch.expected,
-        got=mismatch.got,
+        got=mismatch.got or describe_value(entry),
         facts=("None may stand for an array, not for a container.",) if whole else (),
+        jax_says=jax_says,
         remedies=(
             f"jax.tree.map(lambda _: None, {mismatch.path})   # zero for all of it"
             if whole

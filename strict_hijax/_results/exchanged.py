@@ -8,6 +8,7 @@ from typing import Any
 
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding, Location
+from strict_hijax._jax_primitives import Refused, cotangents_by_leaf
 from strict_hijax._types import (
     cotangent_type,
     describe,
@@ -15,7 +16,6 @@ from strict_hijax._types import (
     has_no_tangent,
     is_zero,
     same_type,
-    structure_mismatch,
     type_of,
 )
 
@@ -49,12 +49,13 @@ def exchanged_cotangents(
 
     def fits(given: int, place: int) -> bool:
         child, entry = children[place], result[given]
-        if structure_mismatch(child, entry, zeros=True) is not None:
+        try:
+            leaves = cotangents_by_leaf([child], (entry,))
+        except Refused:
             return False
-        leaves = child.flatten_up_to(entry)
         return all(map(_is_of, leaves, wanted[place]))
 
-    if not _are_exchanged(len(result), fits):
+    if not isinstance(result, tuple | list) or not _are_exchanged(len(result), fits):
         return None
     wrong = [i for i in range(len(result)) if not fits(i, i)]
     told = [

@@ -11,6 +11,7 @@ from jax import tree_util
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding
+from strict_hijax._jax_primitives import Refused, announced_flags, output_flags
 from strict_hijax._rules import RULES, derived_half
 from strict_hijax._types import (
     describe,
@@ -157,7 +158,7 @@ def forward_findings(
     if _keeps_values(facts, rule):
         findings += _residual_findings(facts, rule, residuals)
     if rest:
-        findings += _flag_findings(facts, prim, rule, rest[0], out)
+        findings += _flag_findings(facts, prim, rule, rest[0])
     if len(rest) == 2 and rest[1] is not None and rule == "vjp_fwd":
         findings += _structured_residual_findings(facts, prim)
     return findings
@@ -222,17 +223,18 @@ def _residual_findings(
 
 
 def _flag_findings(
-    facts: ClassFacts, prim: Any, rule: str, flags: Any, out: Any
+    facts: ClassFacts, prim: Any, rule: str, flags: Any
 ) -> Iterator[Finding]:
-    error = _jax.flags_error(flags, prim.out_tree, out)
-    if error is not None:
+    try:
+        output_flags(prim, rule, flags)
+    except Refused as error:
         yield facts.finding(
             "SH307",
             f"has a `{rule}` with a wrong `nzs_out`, its third result.",
             rule=rule,
             path="nzs_out",
             location=facts.where(rule),
-            jax_says=error,
+            jax_says=error.says,
             expected="True or False, or a tree of them shaped like the output",
             got=describe_value(flags),
             remedies=(
@@ -242,20 +244,17 @@ def _flag_findings(
         )
 
 
-def announced_flags(
+def flags_announced_by_lin(
     prim: Any, nzs_in: Any, args: Sequence[Any], result: Any
 ) -> list[bool] | None:
     """Which outputs have a tangent, from what `lin` returns; None where it is wrong."""
     if not isinstance(result, tuple | list) or len(result) < 2:
         return None  # where the fault is ignored
-    if len(result) == 2:  # as in `_call_hi_primitive_linearize`
-        leaves = prim.in_tree.flatten_up_to(args)
-        is_ref = [isinstance(type_of(leaf), _jax.AbstractRef) for leaf in leaves]
-        has_tangent = any(tree_util.tree_leaves(nzs_in)) or any(is_ref)
-        return [has_tangent] * prim.out_tree.num_leaves
+    flags = tree_util.tree_leaves(nzs_in)
+    leaves = prim.in_tree.flatten_up_to(args)
     try:
-        return _jax.output_flags(result[2], prim.out_tree, result[0])
-    except (ValueError, TypeError):
+        return announced_flags(prim, result, flags, leaves)
+    except Refused:
         return None
 
 

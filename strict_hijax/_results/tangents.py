@@ -13,8 +13,10 @@ from typing import Any
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding
+from strict_hijax._jax_primitives import Refused, tangents_by_leaf
 from strict_hijax._rules import RULES
 from strict_hijax._types import (
+    LEAF,
     Mismatch,
     describe,
     describe_pair,
@@ -77,10 +79,14 @@ def tangents_findings(
     expected = list(map(tangent_type, prim.out_avals_flat))
     if _tangents_fit(prim, tangents, expected):
         return []
-    mismatch = structure_mismatch(prim.out_tree, tangents, zeros=True, path="tangents")
-    if mismatch is not None:
-        return [_other_structure(facts, prim, rule, mismatch)]
-    leaves = prim.out_tree.flatten_up_to(tangents)
+    try:
+        leaves = tangents_by_leaf(prim, rule, tangents)
+    except Refused as refused:
+        if tangents is not None or prim.out_tree != LEAF:
+            return [_other_structure(facts, prim, rule, tangents, refused.says)]
+        leaves = [None]
+    if any(isinstance(leaf, tuple | list | dict) for leaf in leaves):
+        return [_other_structure(facts, prim, rule, tangents, None)]
     findings: list[Finding] = []
     for leaf, wanted, path in zip(
         leaves, expected, paths_of(prim.out_tree), strict=True
@@ -140,11 +146,10 @@ def _tangents_fit(prim: Any, tangents: Any, expected: list[Any]) -> bool:
 
 
 def _other_structure(
-    facts: ClassFacts, prim: Any, rule: str, mismatch: Mismatch
+    facts: ClassFacts, prim: Any, rule: str, tangents: Any, jax_says: str | None
 ) -> Finding:
-    says = None
-    if rule == "linearized":
-        says = f"tree mismatch during linearization of prim={facts.cls.__name__}"
+    mismatch = structure_mismatch(prim.out_tree, tangents, zeros=True, path="tangents")
+    mismatch = mismatch or Mismatch("tangents", "the structure of the output", "")
     return facts.finding(
         "SH323",
         f"has a `{rule}` whose tangents have another structure than the output, at "
@@ -153,8 +158,8 @@ def _other_structure(
         path=mismatch.path,
         location=facts.where(rule),
         expected=mismatch.expected,
-        got=mismatch.got,
-        jax_says=says,
+        got=mismatch.got or describe_value(tangents),
+        jax_says=jax_says,
         remedies=("return tangents in the structure of `out_aval`",),
     )
 

@@ -98,7 +98,7 @@ def _forward(twin: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., lis
     flags = [_wants(aval) for aval in twin.in_avals_flat]
 
     def forward(*leaves: Any) -> list[Any]:
-        nzs_in = tree_util.tree_unflatten(twin.in_tree, flags)
+        nzs_in = _jax.mirrored(twin.in_tree, flags)
         args = tree_util.tree_unflatten(twin.in_tree, leaves)
         out, residuals, *rest = getattr(twin, rule)(nzs_in, *args)
         structured = rest[1] if len(rest) == 2 else None

@@ -83,7 +83,7 @@ def _batched(
 
     def batch(*leaves: Any) -> list[Any]:
         args = tree_util.tree_unflatten(twin.in_tree, leaves)
-        in_dims = tree_util.tree_unflatten(twin.in_tree, dims)
+        in_dims = _jax.mirrored(twin.in_tree, dims)
         outs, _ = twin.batch(_jax.axis_of_size(size), args, in_dims)
         return [x for x in tree_util.tree_leaves(outs) if type_of(x) is not None]
 
@@ -213,10 +213,10 @@ def _transposed(
 def trace_dce(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     """No output used, each of them alone, and all; with all inputs live."""
     n = twin.out_tree.num_leaves
-    live = tree_util.tree_unflatten(twin.in_tree, [True] * twin.in_tree.num_leaves)
+    live = _jax.mirrored(twin.in_tree, [True] * twin.in_tree.num_leaves)
     ways = [[False] * n, *([i == j for i in range(n)] for j in range(n)), [True] * n]
     for used in {tuple(way): way for way in ways}.values():
-        used_outs = tree_util.tree_unflatten(twin.out_tree, used)
+        used_outs = _jax.mirrored(twin.out_tree, used)
         try:
             twin.dce(used_outs, *([live] if _jax.DCE_TAKES_LIVE_INPUTS else []))
         except StrictHijaxError as error:
