@@ -79,7 +79,6 @@ try:
     from jax._src.hijax import vjp_from_lin as vjp_from_lin
     from jax._src.interpreters import ad as _ad
     from jax._src.interpreters import batching as _batching
-    from jax._src.interpreters import mlir as _mlir
     from jax._src.interpreters import partial_eval as _partial_eval
     from jax._src.interpreters import remat as _remat
     from jax._src.interpreters.ad import JVPTracer as _JVPTracer
@@ -314,18 +313,42 @@ def zeros_of_float0(aval: Any) -> Any:
     return np.zeros(aval.shape, jax.dtypes.float0)
 
 
-def when_a_tracer_is_lowered(look: Callable[[Any], None]) -> None:
-    """Have a tracer that JAX meets as a constant looked at, before JAX refuses it.
+def is_out_of_place(tracer: Any) -> bool:
+    """Whether a tracer cannot be used here: its trace has ended, or was left.
 
-    JAX has no handler for these and raises TypeError; that stays so, unless `look`
-    raises something better.
+    JAX leaves a trace to run a rule outside of it.
     """
+    around = list(_with_outer(_core.trace_ctx.trace))
+    its_own = list(_with_outer(tracer._trace))
+    if any(_is_same(trace, its_own[0]) for trace in around):
+        return False
+    # A thunk of JAX's may be traced without a word of what is around it.
+    all_known = isinstance(around[-1], _core.EvalTrace)
+    left = any(trace is around[0] for trace in its_own)
+    return all_known or left or _has_ended(its_own[0])
 
-    def refuse(val: Any, aval: Any) -> Any:
-        look(val)
-        raise TypeError(f"No constant handler for type: {type(val)}")
 
-    _mlir.register_constant_handler(Tracer, refuse)
+def _is_same(a: Any, b: Any) -> bool:
+    """JAX makes a trace anew within a rule, with the same tag (as under `vmap`)."""
+    tag = getattr(a, "tag", None)
+    return a is b or (tag is not None and tag is getattr(b, "tag", None))
+
+
+def _with_outer(trace: Any) -> Iterator[Any]:
+    while trace is not None:
+        yield trace
+        trace = getattr(trace, "parent_trace", None)
+
+
+def _has_ended(trace: Any) -> bool:
+    """Whether a trace is over; one to a jaxpr drops its weak table of constants."""
+    frame = getattr(trace, "frame", None)
+    return not trace.is_valid() or type(getattr(frame, "constid_to_tracer", 0)) is dict
+
+
+def fresh_accumulator(leaf: Any) -> Any:
+    """Another accumulator of the same type; anything else as it is."""
+    return ValAccum(leaf.aval) if isinstance(leaf, _ad.GradAccum) else leaf
 
 
 _known_call_p = _core.Primitive("known_call")

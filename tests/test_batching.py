@@ -241,6 +241,7 @@ FAULTS = [
     ),
 ]
 
+
 def mapped(prim: Any) -> Any:
     return jax.vmap(prim)(XS)
 

@@ -217,6 +217,7 @@ NO_VALUE = [
     ),
 ]
 
+
 def stock(fault: Fault) -> Exception | None:
     """What stock raises in a gradient; None where it takes the result."""
     return stock_raises(fault, lambda prim: gradient(prim, *fault.args))
@@ -224,9 +225,12 @@ def stock(fault: Fault) -> Exception | None:
 
 # Which of these shapes a JAX takes is its own affair: 0.12.1 takes most.
 SHAPES = NO_TUPLE + STRUCTURE
-FAULTS = [
-    param for param in SHAPES if stock(*param.values) is not None
-] + SHAPE + DTYPE + NO_VALUE
+FAULTS = (
+    [param for param in SHAPES if stock(*param.values) is not None]
+    + SHAPE
+    + DTYPE
+    + NO_VALUE
+)
 
 
 @pytest.mark.parametrize("fault", SHAPES)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jax import tree_util
@@ -15,13 +14,11 @@ from strict_hijax import _jax
 from strict_hijax._errors import (
     Finding,
     StrictHijaxError,
-    raise_findings,
     without_ignored,
 )
 from strict_hijax._types import describe
 
-from .call_keys import Remembered
-from .rules import FunctionRules
+from .rules import FunctionRules, positional_count
 
 
 def is_about_a_tracer(error: Exception) -> bool:
@@ -31,12 +28,13 @@ def is_about_a_tracer(error: Exception) -> bool:
     return isinstance(error, TypeError) and "No constant handler for" in str(error)
 
 
-def closed_over_finding(rules: FunctionRules, role: str, says: str) -> Finding | None:
-    """A finding that names the tracers in a rule's closure; None if it has none."""
-    held = list(held_tracers(rules.rule(role)))
-    if not held:
-        return None
+def closed_over_finding(
+    rules: FunctionRules, role: str, held: Sequence[tuple[str, Any]], says: str | None
+) -> Finding:
+    """A finding that names the tracers which a rule closes over."""
     names = ", ".join(f"`{name}`" for name, _ in held)
+    arguments = (*rules.argument_names(positional_count(rules.fun)), held[0][0])
+    signature = f"def {rules.called}({', '.join(arguments)}): ..."
     return rules.finding(
         "SH423",
         role,
@@ -48,11 +46,8 @@ def closed_over_finding(rules: FunctionRules, role: str, says: str) -> Finding |
             "It belongs to a transformation outside of the function. Rules are run",
             "when the function is differentiated, and it is not valid there.",
         ),
-        jax_says=says.strip().partition("\n")[0],
-        remedies=(
-            f"make {names} an argument of `{rules.name}`: {rules.way_in}",
-            f"jax.lax.stop_gradient({held[0][0]})   # where it is closed over",
-        ),
+        jax_says=None if says is None else says.strip().partition("\n")[0],
+        remedies=(f"{signature}   # an argument: {rules.way_in}",),
     )
 
 
@@ -60,34 +55,47 @@ def explain_tracer(
     rules: FunctionRules, role: str, ignored: frozenset[str], error: Exception
 ) -> None:
     """Raise what names the tracer, if JAX complains of one that a rule closes over."""
-    if is_about_a_tracer(error):
-        finding = closed_over_finding(rules, role, str(error))
-        if finding is not None and without_ignored([finding], ignored):
+    if not is_about_a_tracer(error):
+        return
+    if held := list(held_tracers(rules.rule(role))):
+        finding = closed_over_finding(rules, role, held, str(error))
+        if without_ignored([finding], ignored):
             raise finding.error() from error
 
 
-def remember_held(rules: FunctionRules, role: str) -> None:
-    """Remember which tracers a rule closes over, for when JAX lowers one of them.
+def unusable_findings(
+    rules: FunctionRules, role: str, args: Sequence[Any]
+) -> list[Finding]:
+    """Tracers that a rule closes over and uses, where JAX fails about them later.
 
-    That is after the rule has run, where nothing else tells whose constant it is.
+    A tracer of a trace that has ended, or of one that JAX has left to run the rule, is
+    taken for a constant, and JAX complains when it lowers or evaluates what the rule
+    made of it: with none of our frames on the stack, and without the rule's name.
     """
-    for _, tracer in held_tracers(rules.rule(role)):
-        if not _is_watching:
-            _is_watching.append(True)
-            _jax.when_a_tracer_is_lowered(_explain)
-        says = f"No constant handler for type: {type(tracer)}"
-        if (finding := closed_over_finding(rules, role, says)) is not None:
-            _held_by_rules.put(id(tracer), (weakref.ref(tracer), finding))
+    held = [
+        (n, t) for n, t in held_tracers(rules.rule(role)) if _jax.is_out_of_place(t)
+    ]
+    if not held:
+        return []
+    constants = set(map(id, _constants_of(rules.rule(role), args)))
+    used = [(name, tracer) for name, tracer in held if id(tracer) in constants]
+    return [closed_over_finding(rules, role, used, None)] if used else []
 
 
-def _explain(tracer: Any) -> None:
-    known = _held_by_rules.get(id(tracer))
-    if known is not None and known[0]() is tracer:
-        raise_findings([known[1]])
+def _constants_of(rule: Any, args: Sequence[Any]) -> list[Any]:
+    """What a rule takes from outside, seen by one more trace of it."""
+    fresh = tree_util.tree_map(_jax.fresh_accumulator, list(args))
+    accums = [x for x in tree_util.tree_leaves(fresh) if isinstance(x, _jax.ValAccum)]
 
+    def call() -> list[Any]:
+        leaves = tree_util.tree_leaves(rule(*fresh))
+        given = (accum.freeze() for accum in accums)
+        return [x for x in (*leaves, *given) if isinstance(x, _jax.Tracer)]
 
-_is_watching: list[bool] = []
-_held_by_rules: Remembered[tuple[weakref.ref[Any], Finding]] = Remembered()
+    try:
+        return list(_jax.trace_to_jaxpr(call, (), "rule").consts)
+    except Exception:  # it was run a moment ago: whatever it is, JAX will say it
+        return []
 
 
 def held_tracers(rule: Any) -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,7 @@ from strict_hijax._types import any_zero
 
 from .backward_results import backward_findings
 from .call_keys import CodeKey, code_key
-from .closed_over import explain_tracer, remember_held
+from .closed_over import explain_tracer, unusable_findings
 from .cotangents import cotangent_finding
 from .forward_results import OutputTypes, forward_findings
 from .progress import in_progress
@@ -153,7 +153,6 @@ class RuleWrapper:
     def run(self, role: str, code: CodeKey, args: Sequence[Any]) -> Any:
         """Call a rule, and look at what it closes over and at its effects."""
         rule = self.rules.rule(role)
-        remember_held(self.rules, role)
         count = _jax.equations_so_far()
         try:
             with in_progress(code):
@@ -161,6 +160,7 @@ class RuleWrapper:
         except (UnexpectedTracerError, TypeError) as error:
             explain_tracer(self.rules, role, self.ignored, error)
             raise
+        raise_findings(unusable_findings(self.rules, role, args), self.ignored)
         if effectful := _jax.effectful_equations_since(count):
             found = effect_findings(
                 self.rules,

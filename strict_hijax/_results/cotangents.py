@@ -257,7 +257,7 @@ def _refused(
 def _one_for_all(
     facts: ClassFacts, rule: str, result: Any, names: Sequence[str]
 ) -> Finding:
-    """JAX takes it since 0.12.1; a `custom_vjp` never did, and no older rule does it."""
+    """JAX takes it since 0.12.1; `custom_vjp` never did, and no older rule does it."""
     if result is not None and type_of(result) is None:
         return _no_tuple(facts, rule, result, names, no_type_says(result))
     copies = "JAX takes it for the cotangent of every input, without a word."
