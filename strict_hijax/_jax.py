@@ -97,6 +97,7 @@ except ImportError as error:
 OneDevice = _SingleDeviceSharding  # its public name warns since 0.12.1
 CustomVJP = _CustomVJP
 CustomJVP = _CustomJVP
+_Tracing: Any = _partial_eval.DynamicJaxprTrace
 
 # Our frames stay out of JAX's filtered tracebacks, and of the source locations in
 # compiled programs, as JAX's own do.
@@ -185,12 +186,84 @@ def trace_to_jaxpr(
 
     Its inputs are those of the function; what that closes over is among its constants.
     Unlike `jax.make_jaxpr` it takes types as `typeof` gives them: Refs, shardings,
-    varying axes, weak types and hijax types.
+    varying axes, weak types and hijax types. What does not depend on the inputs is
+    computed, where it is small and a backend is there to compute it.
     """
+
+    def folding(*leaves: Any) -> Sequence[Any]:
+        trace = _core.trace_ctx.trace
+        if initialised_backends() and type(trace) is _Tracing:
+            trace.__class__ = _Folding
+        return fun(*leaves)
+
     info = _api_util.debug_info(name, fun, tuple(in_avals), {})
-    wrapped = _linear_util.wrap_init(fun, debug_info=info)
+    wrapped = _linear_util.wrap_init(folding, debug_info=info)
     jaxpr, _, consts = _partial_eval.trace_to_jaxpr_dynamic(wrapped, list(in_avals))
     return jaxpr.with_consts(consts)
+
+
+# A constant of a larger size is traced, and not computed: what is kept from one call to
+# the next, such as a table or a key, is smaller, and zeros for a cotangent may be huge.
+_MOST_BYTES_COMPUTED = 2**24
+
+
+class _Folding(_Tracing):
+    """A trace to a jaxpr in which values that no input has a part in come out concrete.
+
+    A rule that is run outside of any trace, as in an eager gradient, may keep such a
+    value for later calls: a table in an `lru_cache`, a weight that is made lazily. In a
+    trace of ours it would keep a tracer. `jax_eager_constant_folding` does the same,
+    and effects and large values too, and for the inside of each `jit`, which would then
+    be traced for us alone.
+    """
+
+    __slots__ = ()
+
+    def stage_value(self, val: Any) -> Any:
+        if isinstance(val, Tracer):
+            return super().stage_value(val)
+        return _core.eval_trace.stage_value(val)
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: Any, /) -> Any:
+        if _is_constant(tracers) and _can_be_computed(primitive, tracers, params):
+            return _core.eval_trace.process_primitive(primitive, tracers, params)
+        return super().process_primitive(primitive, tracers, params)
+
+    def process_custom_jvp_call(
+        self, prim: Any, fun: Any, jvp: Any, tracers: Any, /, **params: Any
+    ) -> Any:
+        trace = _core.eval_trace if _is_constant(tracers) else super()
+        return trace.process_custom_jvp_call(prim, fun, jvp, tracers, **params)
+
+    def process_custom_vjp_call(
+        self, prim: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, **params: Any
+    ) -> Any:
+        trace = _core.eval_trace if _is_constant(tracers) else super()
+        return trace.process_custom_vjp_call(prim, fun, fwd, bwd, tracers, **params)
+
+
+def _is_constant(values: Sequence[Any]) -> bool:
+    return not any(isinstance(value, Tracer) for value in values)
+
+
+def _can_be_computed(primitive: Any, args: Sequence[Any], params: Any) -> bool:
+    """Whether an operation has no effect, is of values as XLA knows them, and small."""
+    if primitive is _known_call_p or primitive.ref_allocating:
+        return False
+    avals = [typeof(arg) for arg in args]
+    if any(aval.is_high for aval in avals) or primitive.is_high(*avals, **params):
+        return False
+    outs, effects = primitive.abstract_eval(*avals, **params)
+    outs = outs if primitive.multiple_results else [outs]
+    return not effects and sum(map(_bytes_of, outs)) <= _MOST_BYTES_COMPUTED
+
+
+def _bytes_of(aval: Any) -> float:
+    """Bytes of a value; of symbolic sizes more than any limit."""
+    try:
+        return int(aval.size) * aval.dtype.itemsize
+    except Exception:  # of JAX's own, for sizes that are not known
+        return float("inf")
 
 
 def mirrored(treedef: Any, leaves: Sequence[Any]) -> Any:
