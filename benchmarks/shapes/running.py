@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import itertools
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -43,7 +44,7 @@ def outcome(row: Row, base: Base) -> Outcome:
         calls.append(row)
         return row.give(right)
 
-    with _options(row.config):
+    with _options(row.config), warnings.catch_warnings(action="ignore"):
         try:
             operation = _operation(dataclasses.replace(row, give=give), base)
             got = run(operation, row.layout)
