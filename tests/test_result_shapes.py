@@ -33,8 +33,7 @@ UNDECIDED = {
     for kind in ("tuple", "list", "dict", "namedtuple", "dataclass")
 } | {"vjp_bwd_retval, for nested: one within"}
 
-# Too strict on 0.12.1 today.
-TOO_STRICT = ("vjp_bwd_retval, ", "vjp_bwd_retval_logs, two inputs", "batch, dims ")
+MAY_BE_REFUSED = UNDECIDED | REFUSED_ON_PURPOSE.keys()
 
 
 @functools.cache
@@ -42,28 +41,16 @@ def stock(row: Row) -> Outcome:
     return outcome(row, BASES["stock"])
 
 
-def parameters() -> list[object]:
-    newest = jax.__version_info__ >= (0, 12, 1)
-    marks = [pytest.mark.xfail(newest, reason="too strict on 0.12.1", strict=False)]
-    return [
-        pytest.param(
-            row, id=str(row), marks=marks if row.name.startswith(TOO_STRICT) else ()
-        )
-        for row in ROWS
-    ]
-
-
-@pytest.mark.parametrize("row", parameters())
+@pytest.mark.parametrize("row", ROWS, ids=str)
 def test_result_is_taken_if_and_only_if_jax_takes_it_for_what_is_meant(
     row: Row,
 ) -> None:
     theirs, ours = stock(row), outcome(row, BASES["strict"])
-    if row.name in UNDECIDED:
-        assert ours.verdict in ("right", "refused")
-    elif theirs.verdict == "not called":
+    if theirs.verdict == "not called":
         assert ours.verdict == "not called"
     elif theirs.verdict == "right":
-        assert ours.verdict == "right" or row.name in REFUSED_ON_PURPOSE, ours.error
+        allowed = {"right"} if row.name not in MAY_BE_REFUSED else {"right", "refused"}
+        assert ours.verdict in allowed, ours.error
     elif row.name not in TAKEN_ON_PURPOSE:
         assert ours.verdict == "refused", theirs
     if ours.verdict == "refused":

@@ -63,7 +63,8 @@ def print_report(before: Record, now: Record) -> None:
 
 
 def _cells(change: Change) -> tuple[str, ...]:
-    shown = ["" if x is None else str(x) for x in (change.before, change.now)]
+    values = (change.before, change.now)
+    shown = (x if isinstance(x, str) else "" for x in values)  # not counts and flags
     return change.kind, change.name, *shown
 
 

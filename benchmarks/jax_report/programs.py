@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from benchmarks import report
 from benchmarks.shapes import BASES, ROWS, outcome
 from strict_hijax._pages import pages
 
@@ -26,6 +27,7 @@ from . import stock
 
 ROOT = Path(__file__).resolve().parents[2]
 TAKEN = "taken"
+type Source = Callable[[], Iterator[tuple[str, str]]]
 ERRORS = (
     "at_definition",
     "of_primitives",
@@ -39,9 +41,18 @@ def programs() -> dict[str, str]:
     """Each program by its name, and what becomes of it; what they print is dropped."""
     quiet = contextlib.redirect_stdout(io.StringIO())
     with warnings.catch_warnings(action="ignore"), quiet:
-        found = dict(sorted(pair for source in SOURCES for pair in source()))
+        found = dict(sorted(pair for source in SOURCES for pair in _those_of(source)))
         jax.effects_barrier()
     return found
+
+
+def _those_of(source: Source) -> list[tuple[str, str]]:
+    """The programs of a source; none where what they need is not installed."""
+    try:
+        return list(source())
+    except ImportError as error:
+        report.say(f"left out, {source.__name__.strip('_')}: {error}")
+        return []
 
 
 def attempt(program: Callable[[], Any]) -> str:
