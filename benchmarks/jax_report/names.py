@@ -8,13 +8,12 @@ from typing import Any
 
 import strict_hijax
 
-FOLDER = Path(strict_hijax.__file__).parent
-FILES = ("_jax.py", "_jax_functions.py")
+FILES = sorted(Path(strict_hijax.__file__).parent.glob("_jax*.py"))
 
 
 def private_names() -> dict[str, bool]:
     """Each private name that the package uses, and whether the installed JAX has it."""
-    sources = [(FOLDER / file).read_text(encoding="utf-8") for file in FILES]
+    sources = [path.read_text(encoding="utf-8") for path in FILES]
     names = sorted({name for source in sources for name in names_in(source)})
     return {name: is_there(name) for name in names}
 

@@ -137,7 +137,7 @@ ACCUMULATED = (  # of pairs of an accumulator and its cotangent, and of logs
 ONE_FLAG = (
     Given("True", lambda pair: (*pair, True), same),
     Given("None", lambda pair: (*pair, None), None),
-    Given("1", lambda pair: (*pair, 1), None),
+    Given("1", lambda pair: (*pair, 1), same),
     Given("a list of True", lambda pair: (*pair, [True]), None),
     Given("False", lambda pair: (*pair, False), lambda got: (got[0], zeros(got[1]))),
     Given("True, and None after it", lambda pair: (*pair, True, None), same),
