@@ -1,6 +1,7 @@
 """The command line: `python -m benchmarks [SECTION ...] [--quick] [--json FILE]`.
 
 `detection` counts faults that are caught; the other sections say what that costs.
+`python -m benchmarks jax-report` is a command of its own, about the installed JAX.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from . import (
 )
 from .detection import running as detection
 from .hlo import Comparison
+from .jax_report import command as jax_report
 from .programs import programs
 from .rows import Row, Section, Settings
 
@@ -41,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     1 if any StableHLO differs, a fault is missed, or a right program is refused.
     """
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["jax-report"]:
+        return jax_report.main(given[1:])
+    options = _parser().parse_args(given)
     chosen = options.sections or ALL
     settings = Settings(options.quick, report.say)
     timing.use_clock(options.clock)

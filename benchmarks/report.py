@@ -71,7 +71,7 @@ def print_rows(title: str, rows: Sequence[Row]) -> None:
     columns = ("subject", "figure", "95 % interval", "strict", "plain", "target", "")
     for figure in dict.fromkeys(row.figure for row in rows):
         table = [_cells(row) for row in rows if row.figure == figure]
-        _print_table(f"{title}: {figure}", columns, table)
+        print_table(f"{title}: {figure}", columns, table)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
         for key, case in cases.items()
     ]
     columns = ("program", "transform", "lines", *PLATFORMS)
-    _print_table("StableHLO, strict against plain, byte for byte", columns, table)
+    print_table("StableHLO, strict against plain, byte for byte", columns, table)
     _print_details(comparisons)
 
 
@@ -131,7 +131,7 @@ def _print_details(comparisons: Sequence[Comparison]) -> None:
     print("  " + ", ".join(f"{count} {status}" for status, count in counts.items()))
 
 
-def _print_table(
+def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> None:
     if Table is None:
@@ -160,7 +160,7 @@ def _print_plain(
 def print_detection(run: Run) -> None:
     """Faults by kind, and what was missed."""
     rows = [row.cells() for row in run.rows]
-    _print_table("Mutants by kind of fault", COLUMNS, rows)
+    print_table("Mutants by kind of fault", COLUMNS, rows)
     for line in summary(run):
         print(line)
 

@@ -91,8 +91,17 @@ try:
     from jax._src.state.types import ReadEffect as ReadEffect
     from jax._src.state.types import RefEffect as RefEffect
     from jax._src.util import fun_name as fun_name
-except ImportError as error:
-    raise _unsupported(f"{error.name} has changed ({error.msg})") from error
+
+    # How JAX calls the rules of a primitive, and takes apart what they return.
+    batching_rule: Any = _batching.fancy_primitive_batchers[call_hi_primitive_p]
+    jvp_rule: Any = _ad.primitive_jvps[call_hi_primitive_p]
+    linearization_rule: Any = _ad.primitive_linearizations[call_hi_primitive_p]
+
+    tracing_registry: Any = _tree_util.tracing_registry
+    keystr = _tree_util.keystr
+    flatten_one_level_with_keys = _tree_util.flatten_one_level_with_keys
+except (ImportError, AttributeError, KeyError) as error:
+    raise _unsupported(f"a private name of it has changed ({error})") from error
 
 OneDevice = _SingleDeviceSharding  # its public name warns since 0.12.1
 CustomVJP = _CustomVJP
@@ -115,15 +124,6 @@ REMAT_RETURNS = ("out", "res", "rem") if _KEEPS_RESIDUALS else ("out", "rem")
 
 # `dce` is told which inputs are live; not so in 0.11.2. Remove with 0.11.2.
 DCE_TAKES_LIVE_INPUTS = jax.__version_info__[:2] > (0, 11)
-
-# How JAX calls the rules of a primitive, and takes apart what they return.
-batching_rule: Any = _batching.fancy_primitive_batchers[call_hi_primitive_p]
-jvp_rule: Any = _ad.primitive_jvps[call_hi_primitive_p]
-linearization_rule: Any = _ad.primitive_linearizations[call_hi_primitive_p]
-
-tracing_registry: Any = _tree_util.tracing_registry
-keystr = _tree_util.keystr
-flatten_one_level_with_keys = _tree_util.flatten_one_level_with_keys
 
 
 def user_boundary[**P, R](fun: Callable[P, R]) -> Callable[P, R]:

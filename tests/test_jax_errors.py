@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.jax_report import sites as sites_of_jax
 from strict_hijax._codes import CODES
 from tests import (
-    jax_errors,
     test_jax_errors_at_definition,
     test_jax_errors_of_functions,
     test_jax_errors_of_jvp_functions,
@@ -106,7 +106,7 @@ def call_rule(rule):
     assert rule is not None
 """
     (tmp_path / "new.py").write_text(source)
-    monkeypatch.setattr(jax_errors, "path_of", lambda file: tmp_path / file)
+    monkeypatch.setattr(sites_of_jax, "path_of", lambda file: tmp_path / file)
     assert list(map(str, sites("new.py"))) == [
         "jax/_src/new.py: `call_rule.checked` raises TypeError (… must give a widget)",
         "jax/_src/new.py: `call_rule` raises assert (rule is not None)",

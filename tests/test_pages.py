@@ -1,15 +1,11 @@
 """Every code has a page, and every page does what it says: its programs are run."""
 
-import functools
 import importlib.resources
 import re
-import sys
-import types
 
-import jax
 import pytest
-from jax.experimental.hijax import HiPrim, HiType
 
+from benchmarks.jax_report import stock
 from strict_hijax import StrictHijaxError, check
 from strict_hijax._codes import CODES
 from strict_hijax._pages import pages
@@ -152,47 +148,11 @@ def test_programs_about_backends_do_so_in_a_fresh_process(code, clean_process):
 
 # --- what stock JAX does --------------------------------------------------------------
 
-_OURS = ("example_args", "dims", "axes", "effects", "ignore", "eager")
 
-
-def stock_twins() -> types.ModuleType:
-    """Stock JAX under our names: it takes our keywords and does nothing with them."""
-
-    class StrictHiPrim(HiPrim):
-        def __init_subclass__(cls, supports=(), abstract=False, ignore=(), effects=()):
-            pass
-
-    class StrictHiType(HiType):
-        def __init_subclass__(cls, supports=(), abstract=False, ignore=()):
-            pass
-
-    def stock(decorator):
-        def checked(fun=None, **kwargs):
-            kwargs = {name: kwargs[name] for name in kwargs if name not in _OURS}
-            if fun is None:
-                return functools.partial(checked, **kwargs)
-            return decorator(fun, **kwargs)
-
-        return checked
-
-    module = types.ModuleType("stock_twins")
-    module.StrictHiPrim = StrictHiPrim
-    module.StrictHiType = StrictHiType
-    module.checked_custom_vjp = stock(jax.custom_vjp)
-    module.checked_custom_jvp = stock(jax.custom_jvp)
-    module.check = lambda *args, **kwargs: None
-    return module
-
-
-def run_on_stock(source: str, monkeypatch) -> dict[str, object]:
-    monkeypatch.setitem(sys.modules, "stock_twins", stock_twins())
-    return run(source.replace("from strict_hijax import", "from stock_twins import"))
-
-
-def outcome_on_stock(source: str, monkeypatch) -> list[str]:
+def outcome_on_stock(source: str) -> list[str]:
     """The names of what is raised and its bases, or "silent"."""
     try:
-        run_on_stock(source, monkeypatch)
+        stock.run(source)
     except Exception as error:
         kinds = type(error).__mro__
         return [k.__name__ for k in kinds[: kinds.index(Exception)] or kinds[:1]]
@@ -202,12 +162,12 @@ def outcome_on_stock(source: str, monkeypatch) -> list[str]:
 # Of a generator in place of cotangents, stock JAX warns before it raises.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("code", CODES)
-def test_page_says_what_stock_jax_does_with_the_wrong_program(code, monkeypatch):
+def test_page_says_what_stock_jax_does_with_the_wrong_program(code):
     says = paragraph(code, "Stock JAX")
     if says.startswith("no counterpart."):
         assert CODES[code].error == "UsageError"
         return
-    names = outcome_on_stock(programs(code)[0], monkeypatch)
+    names = outcome_on_stock(programs(code)[0])
     assert any(name in says for name in names), names
 
 
@@ -216,10 +176,10 @@ SILENT = [code for code in CODES if COMMENT.search(programs(code)[0])]
 
 
 @pytest.mark.parametrize("code", SILENT)
-def test_value_that_stock_jax_gives_is_the_one_in_the_comment(code, monkeypatch):
+def test_value_that_stock_jax_gives_is_the_one_in_the_comment(code):
     source = programs(code)[0]
     ((expression, value),) = COMMENT.findall(source)
-    namespace = run_on_stock(source, monkeypatch)
+    namespace = stock.run(source)
     assert str(eval(expression, namespace)) == value
 
 
