@@ -57,6 +57,7 @@ class Finding(NamedTuple):
       facts: more lines about what was found.
       jax_says: what stock JAX says about the same fault, word for word.
       remedies: lines to write instead; each one mends it.
+      stock: what stock JAX raises for it, where that is not of the code's class.
     """
 
     code: str
@@ -70,6 +71,7 @@ class Finding(NamedTuple):
     facts: tuple[str, ...] = ()
     jax_says: str | None = None
     remedies: tuple[str, ...] = ()
+    stock: type[Exception] | None = None
 
     def message(self) -> str:
         """The whole text that a user sees, after the name of the exception."""
@@ -97,7 +99,7 @@ class Finding(NamedTuple):
 
     def error(self) -> StrictHijaxError:
         """The exception that carries this finding alone."""
-        return ERROR_CLASSES[CODES[self.code].error](self)
+        return _class_for(self.code, self.stock)(self)
 
 
 def _block(lines: Sequence[str]) -> Iterator[str]:
@@ -268,6 +270,15 @@ ERROR_CLASSES: dict[str, Any] = {error.__name__: error for error in _PUBLIC}
 
 
 @functools.cache
+def _class_for(code: str, stock: type[Exception] | None) -> type[StrictHijaxError]:
+    """The class of a code, which is also what stock JAX raises."""
+    cls: type[StrictHijaxError] = ERROR_CLASSES[CODES[code].error]
+    if stock is None or issubclass(cls, stock):
+        return cls
+    return type(cls.__name__, (cls, stock), {"__module__": "strict_hijax"})
+
+
+@functools.cache
 def _multiple_class(
     members: frozenset[type[StrictHijaxError]],
 ) -> type[MultipleFaultsError]:
@@ -286,7 +297,7 @@ def error_for(findings: Sequence[Finding]) -> StrictHijaxError:
     """The one exception for some findings; a lone finding is raised as itself."""
     if len(findings) == 1:
         return findings[0].error()
-    members = frozenset(ERROR_CLASSES[CODES[f.code].error] for f in findings)
+    members = frozenset(_class_for(f.code, f.stock) for f in findings)
     return _multiple_class(members)(findings)
 
 

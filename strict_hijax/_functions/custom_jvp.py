@@ -10,7 +10,7 @@ from strict_hijax import _jax
 from strict_hijax._errors import Finding, Location, location_of
 from strict_hijax._jax_functions import functions_of_defjvps, rules_of_custom_jvp3
 
-from . import jvp_sentences as sentences
+from .asked import says_without_rules
 from .custom_vjp import own_attributes
 from .rules import FunctionRules, innermost
 
@@ -114,7 +114,7 @@ def no_rules_finding(fun: Any, nondiff_argnums: tuple[int, ...]) -> Finding:
         location=rules.location("primal"),
         expected=f"a call of {rules.called}.defjvp before the first call",
         got="no rule",
-        jax_says=sentences.no_jvp(rules),
+        jax_says=says_without_rules(rules),
         remedies=(
             f"{rules.called}.defjvp({rules.called}_jvp)   # (primals, tangents)",
         ),
