@@ -269,13 +269,19 @@ for _error in _PUBLIC:
 ERROR_CLASSES: dict[str, Any] = {error.__name__: error for error in _PUBLIC}
 
 
-@functools.cache
 def _class_for(code: str, stock: type[Exception] | None) -> type[StrictHijaxError]:
     """The class of a code, which is also what stock JAX raises."""
     cls: type[StrictHijaxError] = ERROR_CLASSES[CODES[code].error]
     if stock is None or issubclass(cls, stock):
         return cls
-    return type(cls.__name__, (cls, stock), {"__module__": "strict_hijax"})
+    return _combined((cls, stock))
+
+
+@functools.cache
+def _combined(
+    bases: tuple[type[StrictHijaxError], type[Exception]],
+) -> type[StrictHijaxError]:
+    return type(bases[0].__name__, bases, {"__module__": "strict_hijax"})
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """What `bwd` of a function must return, and how a result departs from that.
 
 Pure functions from a result to findings, used in place, whenever JAX calls the rule,
-and on the tracers of an eager check. A finding explains what JAX refuses, or says what it
+and on the tracers of an eager check. A finding explains what JAX refuses, or what it
 takes and is wrong all the same.
 """
 

@@ -45,7 +45,9 @@ def spread(treedef: Any, ct: Any) -> list[LeafCotangent] | None:
     whole = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
     places = [object() for _ in leaves]
     try:
-        spread_out = _jax.broadcast_prefix(prefix.unflatten(places), whole)
+        spread_out = _jax.broadcast_prefix(
+            tree_util.tree_unflatten(prefix, places), whole
+        )
     except ValueError:
         return None
     given = dict(zip(places, leaves, strict=True))

@@ -104,6 +104,7 @@ def _wrong_output(rules: JvpRules, found: Departure) -> Finding:
 
 def _tangents(rules: JvpRules, out: Any, tangents: Any) -> Iterator[Finding]:
     out_leaves, treedef = tree_util.tree_flatten(out)
+    found: Any
     leaves, found = tree_util.tree_flatten(tangents)
     if found != treedef:
         yield _other_structure(rules, treedef, found, tangents)
