@@ -39,11 +39,11 @@ class Answer(NamedTuple):
 
     Attributes:
       known: whether it could be asked.
-      error: what it raises; None where it takes the result.
+      error: what it raises, with its sentence; None where it takes the result.
     """
 
     known: bool
-    error: Exception | None
+    error: TypeError | ValueError | None
 
 
 _UNKNOWN = Answer(False, None)
@@ -67,8 +67,8 @@ def borne_out(
     about = (i for i, f in enumerate(found) if f.code not in WRONG_THOUGH_TAKEN)
     index = next(about, 0)
     quoted = found[index]._replace(
-        jax_says=_sentence(answer.error),
-        stock=TypeError if isinstance(answer.error, TypeError) else ValueError,
+        jax_says=str(answer.error),
+        stock=type(answer.error),
     )
     return [*found[:index], quoted, *found[index + 1 :]]
 
@@ -79,7 +79,7 @@ def _refused(rules: FunctionRules, role: str, result: Any) -> Finding:
         role,
         "returns what JAX does not take.",
         got=describe_value(result),
-        expected="what the sentence of JAX below asks for",
+        remedies=("return what the sentence of JAX asks for",),
     )
 
 
@@ -170,8 +170,10 @@ def _answer(
         return Answer(True, None)
     if not isinstance(error, TypeError | ValueError):
         return _UNKNOWN
-    unasked = _raised(lambda: differentiate(right)) is not None
-    return _UNKNOWN if unasked else Answer(True, error)
+    if _raised(lambda: differentiate(right)) is not None:
+        return _UNKNOWN
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return Answer(True, kind(_sentence(error)))  # the error itself holds tracers
 
 
 def _is_iterator(value: Any) -> bool:
@@ -201,8 +203,8 @@ def _of_number(rules: Any) -> Any:
 
 def says_of_no_pair(rules: JvpRules, got: str) -> str | None:
     """What JAX says of a jvp rule that returns what is `got` in words."""
-    answer = ask_jvp(rules, _Words(got), None)
-    return None if answer.error is None else _sentence(answer.error)
+    error = ask_jvp(rules, _Words(got), None).error
+    return None if error is None else str(error)
 
 
 class _Words:
@@ -306,5 +308,5 @@ def _raised(use: Callable[[], None]) -> Exception | None:
     try:
         use()
     except Exception as error:
-        return error.with_traceback(None)  # frames hold the tracers of the trace
+        return error
     return None

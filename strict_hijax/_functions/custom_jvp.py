@@ -26,11 +26,6 @@ class JvpRules(FunctionRules):
     parts: tuple[Any, ...] | None = None
 
     @property
-    def is_run_as_hijax(self) -> bool:
-        """Whether JAX runs it by its hijax implementation, with other sentences."""
-        return _jax.custom_jvp3_enabled()
-
-    @property
     def callables(self) -> tuple[Any, ...]:
         """The function and all its rules."""
         return self.fun, self.jvp, *(self.parts or ())
@@ -43,7 +38,7 @@ class JvpRules(FunctionRules):
     @property
     def takes_static_arrays(self) -> bool:
         """JAX stops their gradient, and hands them to the rule."""
-        return not (_jax.CUSTOM_VJP_HAS_NEW and self.is_run_as_hijax)
+        return not (_jax.CUSTOM_VJP_HAS_NEW and _jax.custom_jvp3_enabled())
 
     @property
     def defined_by(self) -> str:
