@@ -57,6 +57,7 @@ class Finding(NamedTuple):
       facts: more lines about what was found.
       jax_says: what stock JAX says about the same fault, word for word.
       remedies: lines to write instead; each one mends it.
+      stock: what stock JAX raises for it, where that is not of the code's class.
     """
 
     code: str
@@ -70,6 +71,7 @@ class Finding(NamedTuple):
     facts: tuple[str, ...] = ()
     jax_says: str | None = None
     remedies: tuple[str, ...] = ()
+    stock: type[Exception] | None = None
 
     def message(self) -> str:
         """The whole text that a user sees, after the name of the exception."""
@@ -97,7 +99,7 @@ class Finding(NamedTuple):
 
     def error(self) -> StrictHijaxError:
         """The exception that carries this finding alone."""
-        return ERROR_CLASSES[CODES[self.code].error](self)
+        return _class_for(self)(self)
 
 
 def _block(lines: Sequence[str]) -> Iterator[str]:
@@ -146,7 +148,7 @@ class StrictHijaxError(Exception):
     __str__ = Exception.__str__  # that of a KeyError would show a repr
 
     def __reduce__(self) -> tuple[Callable[..., StrictHijaxError], tuple[object, ...]]:
-        return _rebuild, (self.findings,)
+        return error_for, (self.findings,)
 
 
 class MissingRuleError(StrictHijaxError, NotImplementedError):
@@ -267,27 +269,33 @@ for _error in _PUBLIC:
 ERROR_CLASSES: dict[str, Any] = {error.__name__: error for error in _PUBLIC}
 
 
+def _class_for(finding: Finding) -> type[StrictHijaxError]:
+    """The class of a finding's code, which is also what stock JAX raises."""
+    cls: type[StrictHijaxError] = ERROR_CLASSES[CODES[finding.code].error]
+    if finding.stock is None or issubclass(cls, finding.stock):
+        return cls
+    return _combined(cls.__name__, frozenset({cls, finding.stock}))
+
+
 @functools.cache
-def _multiple_class(
-    members: frozenset[type[StrictHijaxError]],
-) -> type[MultipleFaultsError]:
-    """A `MultipleFaultsError` that is also all that its members are, but ours."""
-    stock = {base for member in members for base in member.__mro__[1:-1]}
+def _combined(name: str, members: frozenset[type[Exception]]) -> Any:
+    """An error of this name that is also all that its members are, but ours."""
+    stock = {base for member in members for base in member.__mro__[:-1]}
     stock = {b for b in stock if not issubclass(b, StrictHijaxError)}
     stock -= {Exception, BaseException}
     most_derived = [
         b for b in stock if not any(o is not b and issubclass(o, b) for o in stock)
     ]
-    bases = (MultipleFaultsError, *sorted(most_derived, key=lambda base: base.__name__))
-    return type("MultipleFaultsError", bases, {"__module__": "strict_hijax"})
+    bases = (ERROR_CLASSES[name], *sorted(most_derived, key=lambda b: b.__name__))
+    return type(name, tuple(dict.fromkeys(bases)), {"__module__": "strict_hijax"})
 
 
 def error_for(findings: Sequence[Finding]) -> StrictHijaxError:
     """The one exception for some findings; a lone finding is raised as itself."""
     if len(findings) == 1:
         return findings[0].error()
-    members = frozenset(ERROR_CLASSES[CODES[f.code].error] for f in findings)
-    return _multiple_class(members)(findings)
+    members = frozenset(map(_class_for, findings))
+    return _combined("MultipleFaultsError", members)(findings)
 
 
 def untraceable_error(finding: Finding, cause: Exception) -> StrictHijaxError:
@@ -309,10 +317,6 @@ def untraceable_error(finding: Finding, cause: Exception) -> StrictHijaxError:
     StrictHijaxError.__init__(error, finding)
     error.__cause__ = cause
     return error
-
-
-def _rebuild(findings: tuple[Finding, ...]) -> StrictHijaxError:
-    return error_for(findings)
 
 
 # --- ignoring -------------------------------------------------------------------

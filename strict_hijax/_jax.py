@@ -100,6 +100,7 @@ try:
     tracing_registry: Any = _tree_util.tracing_registry
     keystr = _tree_util.keystr
     flatten_one_level_with_keys = _tree_util.flatten_one_level_with_keys
+    broadcast_prefix = _tree_util.broadcast_prefix
 except (ImportError, AttributeError, KeyError) as error:
     raise _unsupported(f"a private name of it has changed ({error})") from error
 
@@ -355,14 +356,6 @@ def is_differentiated(value: Any) -> bool:
     while isinstance(value, _batching.BatchTracer):
         value = value.val
     return isinstance(value, _JVPTracer | _LinearizeTracer)
-
-
-def mismatch_extra(expected: Any, got: Any) -> str:
-    """What JAX adds to a message about two types that do not match."""
-    try:
-        return _core.aval_mismatch_extra(expected, got)
-    except AssertionError:  # they match, but for what JAX does not look at
-        return ""
 
 
 def extended_axes(axes: dict[str, int]) -> contextlib.AbstractContextManager[None]:

@@ -26,7 +26,9 @@ STAGES = ("definition", "import", "construction", "call", "rule")
 VERSIONS = {
     "both": True,
     "0.11.2": jax.__version_info__[:2] < (0, 12),
+    "to 0.12.0": jax.__version_info__[:3] < (0, 12, 1),
     "0.12 on": jax.__version_info__[:2] >= (0, 12),
+    "0.12.1 on": jax.__version_info__[:3] >= (0, 12, 1),
 }
 """What a row says of versions, and whether the installed one is meant."""
 

@@ -190,6 +190,12 @@ def test_a_wrong_number_is_told_in_the_right_number(given: int, words: str) -> N
     assert "2 arguments" in str(error)
     assert type(error).__name__ == "RuleTypeError"
     assert isinstance(error, RuleTypeError)
+    jax.config.update("jax_custom_vjp3", True)  # where JAX raises ValueError
+    try:
+        error = error_of(times, times_fwd, lambda res, g: (g,) * given, X, W)
+    finally:
+        jax.config.update("jax_custom_vjp3", False)
+    assert isinstance(error, RuleTypeError)
     assert isinstance(error, ValueError)
     one = error_of(lambda x: x, lambda x: (x, None), lambda res, g: (g, g), X)
     assert "1 argument that" in str(one)

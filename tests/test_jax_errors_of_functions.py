@@ -11,6 +11,7 @@ from jax import ShapeDtypeStruct as S
 from jax.custom_derivatives import SymbolicZero, custom_vjp_primal_tree_values
 from jax.experimental.buffer_callback import buffer_callback
 
+from tests import jax_errors
 from tests.jax_error_programs import NEW_JAX, Program, Reached, holds, installed
 from tests.primitives import X
 
@@ -95,6 +96,11 @@ def call_with_a_tracer(p: Program) -> Any:
     return jax.jit(made)(3, X)
 
 
+ATTACHED3 = next(
+    row.texts[0]
+    for row in jax_errors.rows()
+    if row.installed and row.functions == ("_vjp_bwd_aval_mismatch_err",)
+)
 PAIR = "Custom VJP fwd rule … must produce a pair … but "
 CONTAINER = "Custom VJP bwd rule must produce an output with the same container"
 WITH_LOGS = "Custom VJP bwd rule … was registered with defvjp_with_logs"
@@ -284,7 +290,16 @@ CASES = [
         bwd=lambda x, g: (g[:2],),
     ),
     of_hijax(
-        "…the bwd rule attached to",
+        "Custom VJP bwd rule … output structure",
+        "SH415",
+        "import or call",
+        BWD3,
+        name="another structure",
+        bwd=lambda x, g: ((g,),),
+        only_on="0.12.1 on",
+    ),
+    of_hijax(
+        ATTACHED3,
         "SH416",
         "import or call",
         "_vjp_bwd_aval_mismatch_err",

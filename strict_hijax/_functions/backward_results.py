@@ -1,8 +1,8 @@
 """What `bwd` of a function must return, and how a result departs from that.
 
 Pure functions from a result to findings, used in place, whenever JAX calls the rule,
-and on the tracers of an eager check. The contract is that of `_flatten_bwd` in
-`jax._src.custom_derivatives`.
+and on the tracers of an eager check. A finding explains what JAX refuses, or what it
+takes and is wrong all the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jax import tree_util
 
 from strict_hijax import _jax
 from strict_hijax._accumulators import Watches
-from strict_hijax._errors import Finding, Location, RuleTypeError, StrictHijaxError
+from strict_hijax._errors import Finding, Location
 from strict_hijax._types import (
     cotangent_type,
     describe_value,
@@ -26,7 +26,7 @@ from strict_hijax._types import (
     type_of,
 )
 
-from . import sentences
+from .asked import ask_bwd, borne_out
 from .cotangents import cotangent_finding, is_none, spread
 from .exchanged import exchanged_accumulators, exchanged_cotangents
 from .rules import FunctionRules, Inputs, innermost
@@ -45,6 +45,39 @@ def backward_findings(
     `may_skip` says that a cotangent of the outputs is a symbolic zero, or that some
     input is not differentiated, so that giving nothing can be right.
     """
+    found = _findings(rules, result, inputs, watches, may_skip)
+    return _borne_out(rules, result, inputs, watches, found) if found else found
+
+
+def refused_results(rules: FunctionRules, result: Any, inputs: Inputs) -> list[Finding]:
+    """What JAX alone says of a result of which nothing is wrong that we know of.
+
+    In place JAX says it itself.
+    """
+    if _fit(result[0] if rules.with_logs else result, inputs):
+        return []
+    return _borne_out(rules, result, inputs, None, [])
+
+
+def _borne_out(
+    rules: FunctionRules,
+    result: Any,
+    inputs: Inputs,
+    watches: Watches | None,
+    found: list[Finding],
+) -> list[Finding]:
+    given = [] if watches is None else _wrongly_given(watches)
+    answer = ask_bwd(rules, result, inputs, given)
+    return borne_out(rules, "bwd", result, found, answer)
+
+
+def _findings(
+    rules: FunctionRules,
+    result: Any,
+    inputs: Inputs,
+    watches: Watches | None,
+    may_skip: bool,
+) -> list[Finding]:
     if watches is not None:
         logs = list(_logs(rules, result))
         returned = result is not None and type(result) is not dict
@@ -66,7 +99,6 @@ def _no_logs_pair(rules: FunctionRules, result: Any) -> Finding:
         f"must return a pair, the cotangents and the logs; it returns {got}.",
         expected="a pair (cotangents, logs)",
         got=got,
-        jax_says=sentences.logs_no_pair(rules, got),
         remedies=("return (x_ct,), {'name': value}", "f.defvjp(fwd, bwd)   # no logs"),
     )
 
@@ -81,7 +113,6 @@ def _logs(rules: FunctionRules, logs: Any) -> Iterator[Finding]:
             f"must log a dict or None; it logs {describe_value(logs)}.",
             expected="None, or a dict from strings to pytrees of arrays",
             got=describe_value(logs),
-            jax_says=sentences.logs_no_dict(rules, logs),
             remedies=("x_acc.accum(x_ct)   # in place of return",)
             if rules.with_accums
             else ("return (x_ct,), {'name': value}",),
@@ -109,15 +140,13 @@ def _logs(rules: FunctionRules, logs: Any) -> Iterator[Finding]:
 def _cotangents(
     rules: FunctionRules, cotangents: Any, inputs: Inputs, may_skip: bool
 ) -> list[Finding]:
-    if type(cotangents) is list and (
-        len(cotangents) == inputs.count or rules.is_run_as_hijax
-    ):
+    if type(cotangents) is list and len(cotangents) == inputs.count:
         cotangents = tuple(cotangents)
     if _fit(cotangents, inputs):
         return []
     names = rules.dynamic_names(inputs.count)
     if type(cotangents) is not tuple or len(cotangents) != inputs.count:
-        return [_no_tuple(rules, cotangents, inputs, names)]
+        return [_no_tuple(rules, cotangents, inputs.count, names)]
     findings: list[Finding] = []
     if not _jax.bwd_checks_disabled():
         exchanged = exchanged_cotangents(rules, inputs, names, cotangents)
@@ -129,20 +158,15 @@ def _cotangents(
     ):
         part = spread(child, ct)
         if part is None:
-            findings.append(
-                _wrong_structure(rules, name, child, ct, inputs, cotangents)
-            )
+            findings.append(_wrong_structure(rules, name, child, ct))
         else:
             entries += part
     if findings or _jax.bwd_checks_disabled():
         return findings
-    keypaths = list(paths_of(inputs.treedef))
     paths = list(paths_of(inputs.treedef, names))
     copied: set[int] = set()
-    for (ct, is_copy), keypath, path, aval in zip(
-        entries, keypaths, paths, inputs.avals, strict=True
-    ):
-        found = cotangent_finding(rules, path, keypath, aval, ct, copied=is_copy)
+    for (ct, is_copy), path, aval in zip(entries, paths, inputs.avals, strict=True):
+        found = cotangent_finding(rules, path, aval, ct, copied=is_copy)
         if found is not None and not (is_copy and id(ct) in copied):
             findings.append(found)
         copied.add(id(ct))
@@ -168,52 +192,29 @@ def _fit(cotangents: Any, inputs: Inputs) -> bool:
 
 
 def _no_tuple(
-    rules: FunctionRules, got: Any, inputs: Inputs, names: Sequence[str]
+    rules: FunctionRules, got: Any, count: int, names: Sequence[str]
 ) -> Finding:
     returning = ", ".join(f"{n}_ct" for n in names) + "," * (len(names) == 1)
-    is_tuple = type(got) in (tuple, list)
-    if is_tuple:
+    if type(got) in (tuple, list):
         what = f"returns {_of(len(got), 'cotangent')}; `{rules.name}` has "
-        what += f"{_of(inputs.count, 'argument')} that can be differentiated."
-        says = sentences.bwd_length(rules, got, inputs.treedef)
+        what += f"{_of(count, 'argument')} that can be differentiated."
     else:
         what = "must return a tuple with one cotangent for each argument; it returns "
         what += f"{_kind_of(got)}."
-        says = sentences.bwd_no_tuple(rules, got, inputs.treedef)
-    finding = rules.finding(
+    static = "A nondiff argument gets no cotangent."
+    return rules.finding(
         "SH414",
         "bwd",
         what,
-        kind=_OfLength if is_tuple else Finding,
-        expected=f"a tuple of {inputs.count}: cotangents for {', '.join(names)}",
+        expected=f"a tuple of {count}: cotangents for {', '.join(names)}",
         got=_kind_of(got),
-        facts=("A nondiff argument gets no cotangent.",)
-        if rules.nondiff_argnums
-        else (),
-        jax_says=says,
+        facts=(static,) if rules.nondiff_argnums else (),
         remedies=(f"return ({returning})",),
     )
-    return finding
 
 
 def _of(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-class _OfLength(Finding):
-    """A wrong number of cotangents: a ValueError too, as of `jax_custom_vjp3`."""
-
-    def error(self) -> StrictHijaxError:
-        return _LengthError(self)
-
-
-class _LengthError(RuleTypeError, ValueError):
-    pass
-
-
-# In the body of the class these would be attributes, and not its name.
-_LengthError.__name__ = _LengthError.__qualname__ = "RuleTypeError"
-_LengthError.__module__ = "strict_hijax"
 
 
 def _kind_of(value: Any) -> str:
@@ -225,9 +226,7 @@ def _kind_of(value: Any) -> str:
     return described
 
 
-def _wrong_structure(
-    rules: FunctionRules, name: str, child: Any, ct: Any, inputs: Inputs, whole: Any
-) -> Finding:
+def _wrong_structure(rules: FunctionRules, name: str, child: Any, ct: Any) -> Finding:
     path, expected, got = _first_difference(child, ct, name)
     return rules.finding(
         "SH415",
@@ -241,7 +240,6 @@ def _wrong_structure(
             "A container is one also with sizes and flags in it;",
             "a bare None stands for all of it.",
         ),
-        jax_says=sentences.bwd_structure(rules, whole, inputs.treedef),
         remedies=(
             f"return for `{name}` the structure that it has",
             f"None   # for `{name}`",
@@ -324,20 +322,22 @@ def _accumulators(
     if _jax.bwd_checks_disabled():
         return []
     paths = list(paths_of(inputs.treedef, rules.dynamic_names(inputs.count)))
-    keypaths = list(paths_of(inputs.treedef))
-    given = [w.wrong[0][0] if w is not None and w.wrong else None for w in watches]
+    given = _wrongly_given(watches)
     if (exchanged := exchanged_accumulators(rules, inputs, paths, given)) is not None:
         return [exchanged]
     found: list[Finding] = []
-    for watch, path, keypath, aval in zip(
-        watches, paths, keypaths, inputs.avals, strict=True
-    ):
+    for watch, path, aval in zip(watches, paths, inputs.avals, strict=True):
         for ct, (filename, line) in [] if watch is None else watch.wrong:
             place = Location(filename, line, f"in {rules.rule_name('bwd')}")
-            finding = cotangent_finding(rules, path, keypath, aval, ct, location=place)
+            finding = cotangent_finding(rules, path, aval, ct, location=place)
             found += [] if finding is None else [finding]
     wanted = [(w, p) for w, p in zip(watches, paths, strict=True) if w is not None]
     if wanted and not may_skip and not any(watch.touched for watch, _ in wanted):
         what = "gives nothing to any accumulator"
         found.append(_nothing_given(rules, [path for _, path in wanted], what))
     return found
+
+
+def _wrongly_given(watches: Watches) -> list[Any]:
+    """What is wrong in each accumulator; None for the others."""
+    return [w.wrong[0][0] if w is not None and w.wrong else None for w in watches]

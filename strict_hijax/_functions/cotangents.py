@@ -25,7 +25,6 @@ from strict_hijax._types import (
     type_of,
 )
 
-from . import sentences
 from .rules import FunctionRules, Inputs
 
 type LeafCotangent = tuple[Any, bool]
@@ -42,18 +41,17 @@ def spread(treedef: Any, ct: Any) -> list[LeafCotangent] | None:
 
     As in JAX, None or a lone value stands for all leaves of the container in its place.
     """
-    prefix: Any
     leaves, prefix = tree_util.tree_flatten(ct, is_leaf=is_none)
-    dummy = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
+    whole = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
+    places = [object() for _ in leaves]
     try:
-        subtrees = prefix.flatten_up_to(dummy)
+        spread_out = _jax.broadcast_prefix(
+            tree_util.tree_unflatten(prefix, places), whole
+        )
     except ValueError:
         return None
-    found: list[LeafCotangent] = []
-    for leaf, subtree in zip(leaves, subtrees, strict=True):
-        count = len(tree_util.tree_leaves(subtree))
-        found += [(leaf, count > 1)] * count
-    return found
+    given = dict(zip(places, leaves, strict=True))
+    return [(given[place], spread_out.count(place) > 1) for place in spread_out]
 
 
 def by_argument(cotangents: Any, inputs: Inputs) -> list[list[LeafCotangent]] | None:
@@ -77,7 +75,6 @@ def shown_type(value: Any) -> Any:
 def cotangent_finding(
     rules: FunctionRules,
     path: str,
-    keypath: str,
     aval: Any,
     ct: Any,
     *,
@@ -118,7 +115,6 @@ def cotangent_finding(
             *why,
             *(("One cotangent is given for several leaves.",) if copied else ()),
         ),
-        jax_says=sentences.bwd_type(rules, keypath, aval, expected, ct),
         remedies=remedies,
         location=place,
     )

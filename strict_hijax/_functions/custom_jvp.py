@@ -10,7 +10,7 @@ from strict_hijax import _jax
 from strict_hijax._errors import Finding, Location, location_of
 from strict_hijax._jax_functions import functions_of_defjvps, rules_of_custom_jvp3
 
-from . import jvp_sentences as sentences
+from .asked import says_without_rules
 from .custom_vjp import own_attributes
 from .rules import FunctionRules, innermost
 
@@ -26,11 +26,6 @@ class JvpRules(FunctionRules):
     parts: tuple[Any, ...] | None = None
 
     @property
-    def is_run_as_hijax(self) -> bool:
-        """Whether JAX runs it by its hijax implementation, with other sentences."""
-        return _jax.custom_jvp3_enabled()
-
-    @property
     def callables(self) -> tuple[Any, ...]:
         """The function and all its rules."""
         return self.fun, self.jvp, *(self.parts or ())
@@ -43,7 +38,7 @@ class JvpRules(FunctionRules):
     @property
     def takes_static_arrays(self) -> bool:
         """JAX stops their gradient, and hands them to the rule."""
-        return not (_jax.CUSTOM_VJP_HAS_NEW and self.is_run_as_hijax)
+        return not (_jax.CUSTOM_VJP_HAS_NEW and _jax.custom_jvp3_enabled())
 
     @property
     def defined_by(self) -> str:
@@ -114,7 +109,7 @@ def no_rules_finding(fun: Any, nondiff_argnums: tuple[int, ...]) -> Finding:
         location=rules.location("primal"),
         expected=f"a call of {rules.called}.defjvp before the first call",
         got="no rule",
-        jax_says=sentences.no_jvp(rules),
+        jax_says=says_without_rules(rules),
         remedies=(
             f"{rules.called}.defjvp({rules.called}_jvp)   # (primals, tangents)",
         ),

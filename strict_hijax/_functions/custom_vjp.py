@@ -9,7 +9,7 @@ from strict_hijax import _jax
 from strict_hijax._errors import Finding
 from strict_hijax._jax_functions import rules_of_custom_vjp3
 
-from . import sentences
+from .asked import says_without_rules
 from .rules import FunctionRules
 
 
@@ -72,6 +72,6 @@ def no_rules_finding(fun: Any, nondiff_argnums: tuple[int, ...]) -> Finding:
         location=rules.location("primal"),
         expected=f"a call of {rules.called}.defvjp before the first call",
         got="no rules",
-        jax_says=sentences.no_rules(rules),
+        jax_says=says_without_rules(rules),
         remedies=(f"{rules.called}.defvjp({rules.called}_fwd, {rules.called}_bwd)",),
     )

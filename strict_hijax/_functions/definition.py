@@ -21,7 +21,7 @@ from strict_hijax._signatures import (
     only_raises,
 )
 
-from . import sentences
+from .asked import says_without_rules
 from .rules import FunctionRules, positional_names, visible_arity
 
 _CALLED = {"fwd": "SH403", "rem": "SH403", "bwd": "SH404"}
@@ -60,7 +60,7 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
                 path=role,
                 expected=f"a function: the {role} rule",
                 got="None",
-                jax_says=None if role == "rem" else sentences.no_rules(rules),
+                jax_says=None if role == "rem" else says_without_rules(rules),
                 remedies=(f"{rules.name}.{_definition(rules)}   # all are needed",),
             )
         elif not callable(rule):

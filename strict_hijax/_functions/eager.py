@@ -28,7 +28,7 @@ from strict_hijax._types import (
 )
 
 from .advice import cotangents_advice
-from .backward_results import backward_findings
+from .backward_results import backward_findings, refused_results
 from .cotangents import by_argument, shown_type
 from .forward_results import OutputTypes, forward_findings
 from .kept import Kept
@@ -262,6 +262,7 @@ class Tracing:
         else:
             result, logs = rules.bwd(*args), None
             findings = backward_findings(rules, result, inputs)
+            findings = findings or refused_results(rules, result, inputs)
             if rules.with_logs and isinstance(result, tuple | list):
                 result, logs = result if len(result) == 2 else (result, None)
             found = by_argument(result, inputs)

@@ -17,7 +17,6 @@ from strict_hijax._types import (
     same_type,
 )
 
-from . import sentences
 from .cotangents import is_none, shown_type, spread
 from .rules import FunctionRules, Inputs
 
@@ -75,7 +74,7 @@ def exchanged_cotangents(
         remedy = f"give {remedy}"
     else:
         return None
-    return _finding(rules, _code(rules, inputs, cotangents), exchanged, remedy)
+    return _finding(rules, _code(inputs, cotangents), exchanged, remedy)
 
 
 def exchanged_accumulators(
@@ -98,8 +97,7 @@ def exchanged_accumulators(
     if not exchanged:
         return None
     remedy = ", and ".join(f"to `{to.path}` {_moved(by)}" for to, by in exchanged)
-    told = _of_leaves(rules, inputs, given)
-    return _finding(rules, told, exchanged, f"give {remedy}")
+    return _finding(rules, _of_leaves(inputs, given), exchanged, f"give {remedy}")
 
 
 def _moved(by: _Place) -> str:
@@ -124,11 +122,10 @@ def _exchanged(places: Sequence[_Place]) -> list[tuple[_Place, _Place]]:
 
 def _finding(
     rules: FunctionRules,
-    told: tuple[str, str],
+    code: str,
     exchanged: Sequence[tuple[_Place, _Place]],
     remedy: str,
 ) -> Finding:
-    code, says = told
     whose = ", and ".join(
         f"what has the type of `{to.path}` for `{by.path}`" for to, by in exchanged
     )
@@ -140,7 +137,6 @@ def _finding(
         path=exchanged[0][0].path,
         expected="; ".join(f"{p.path}: {_types(p.wanted)}" for p, _ in exchanged),
         got="; ".join(f"{p.path}: {_types(_shown(p.given))}" for p, _ in exchanged),
-        jax_says=says,
         remedies=(remedy,),
     )
 
@@ -154,27 +150,19 @@ def _types(types: Sequence[Any]) -> str:
     return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
 
-def _code(rules: FunctionRules, inputs: Inputs, cotangents: Any) -> tuple[str, str]:
-    """The code of the first fault that the order makes, and what JAX says of it."""
+def _code(inputs: Inputs, cotangents: Any) -> str:
+    """The code of the first fault that the order makes."""
     leaves, treedef = tree_util.tree_flatten(cotangents, is_leaf=is_none)
-    if treedef != inputs.treedef:
-        return "SH415", sentences.bwd_structure(rules, cotangents, inputs.treedef)
-    return _of_leaves(rules, inputs, leaves)
+    return "SH415" if treedef != inputs.treedef else _of_leaves(inputs, leaves)
 
 
-def _of_leaves(
-    rules: FunctionRules, inputs: Inputs, leaves: Sequence[Any]
-) -> tuple[str, str]:
-    code, says = "SH417", ""
-    keypaths = paths_of(inputs.treedef)
-    for keypath, ct, aval in zip(keypaths, leaves, inputs.avals, strict=True):
-        want: Any = cotangent_type(aval)
-        if ct is None or has_no_tangent(want) or _is_of(ct, want):
-            continue
-        says = says or sentences.bwd_type(rules, keypath, aval, want, ct)
-        if getattr(shown_type(ct), "shape", None) != getattr(want, "shape", None):
-            code = "SH416"
-    return code, says
+def _of_leaves(inputs: Inputs, leaves: Sequence[Any]) -> str:
+    shapes = (
+        (getattr(shown_type(ct), "shape", None), getattr(want, "shape", None))
+        for ct, want in zip(leaves, map(cotangent_type, inputs.avals), strict=True)
+        if ct is not None and not has_no_tangent(want) and not _is_of(ct, want)
+    )
+    return "SH416" if any(got != want for got, want in shapes) else "SH417"
 
 
 def is_output_second(first: Any, second: Any, primal: Any) -> bool:

@@ -24,7 +24,7 @@ from strict_hijax._errors import (
 )
 from strict_hijax._report import describe_all
 
-from . import sentences
+from .asked import says_of_static
 from .call_keys import Remembered, call_key, code_key, count_check, may_check
 from .declared_types import Source, unfit_types
 from .eager import Depth, Examination, examine
@@ -243,7 +243,7 @@ def _static_array(
         location=rules.location("primal"),
         expected=f"a value for `{name}` that is known before tracing, and no array",
         got=("a tracer of type " if is_tracer else "") + describe_all([leaf.aval])[0],
-        jax_says=sentences.static_tracer() if is_tracer else None,
+        jax_says=says_of_static(rules, leaf) if is_tracer else None,
         remedies=(
             f"pass `{name}` as an ordinary argument: drop {index} from nondiff_argnums",
             f"return None for `{name}` from bwd, in its place among the cotangents",

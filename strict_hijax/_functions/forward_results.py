@@ -7,7 +7,6 @@ and on the tracers of an eager check. The contract is that of `_flatten_fwd` in
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,38 +14,14 @@ from jax import tree_util
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding
-from strict_hijax._types import (
-    describe_pair,
-    describe_value,
-    paths_of,
-    same_type,
-    structure_mismatch,
-    type_of,
-)
+from strict_hijax._types import describe_value, type_of
 
-from . import sentences
+from .asked import ask_fwd, borne_out
 from .exchanged import is_output_second
+from .outputs import Departure, departures
+from .outputs import OutputTypes as OutputTypes
 from .returned_refs import returned_ref_findings
 from .rules import FunctionRules
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class OutputTypes:
-    """Structure and types of what a function returns."""
-
-    treedef: Any
-    avals: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, value: Any) -> OutputTypes | None:
-        """Those of a value, or None where a leaf has no JAX type."""
-        leaves, treedef = tree_util.tree_flatten(value)
-        avals = [type_of(_value(leaf)) for leaf in leaves]
-        return None if None in avals else cls(treedef, tuple(avals))
-
-
-def _value(leaf: Any) -> Any:
-    return leaf.value if isinstance(leaf, _jax.CustomVJPPrimal) else leaf
 
 
 def forward_findings(
@@ -60,11 +35,24 @@ def forward_findings(
 
     `primal` may be unknown.
     """
+    found = list(_findings(rules, result, primal, args, role))
+    if not found or role == "rem":  # JAX does not look at what that gives
+        return found
+    return borne_out(rules, role, result, found, ask_fwd(rules, result, primal))
+
+
+def _findings(
+    rules: FunctionRules,
+    result: Any,
+    primal: OutputTypes | None,
+    args: Sequence[Any],
+    role: str,
+) -> list[Finding]:
     if not isinstance(result, list | tuple) or len(result) != 2:
         return [_no_pair(rules, role, result, primal)]
     out, residuals = result
     refs = list(returned_ref_findings(rules, out, residuals, args))
-    if refs and role == "fwd":  # JAX does not look at those of `rem`
+    if refs and role == "fwd":
         return refs
     findings = [] if primal is None else list(_output(rules, role, out, primal))
     if findings:
@@ -99,7 +87,6 @@ def _no_pair(
         expected="a pair (output, residuals)",
         got=got,
         facts=facts,
-        jax_says=sentences.fwd_no_pair(rules, got),
         remedies=("return out, res", "return out, None   # nothing to keep"),
     )
 
@@ -107,78 +94,33 @@ def _no_pair(
 def _output(
     rules: FunctionRules, role: str, out: Any, primal: OutputTypes
 ) -> Iterator[Finding]:
-    leaves, treedef = tree_util.tree_flatten(out)
-    avals = [type_of(_value(leaf)) for leaf in leaves]
-    if None in avals:
-        where = list(paths_of(treedef))[avals.index(None)]
-        yield _output_finding(
-            rules,
-            role,
-            "SH412",
-            f"output{where}",
-            "a JAX value",
-            describe_value(leaves[avals.index(None)]),
-        )
-    elif treedef != primal.treedef:
-        yield _other_structure(rules, role, out, avals, primal)
-    elif not all(map(same_type, avals, primal.avals)):
-        for path, got, expected in zip(
-            paths_of(treedef), avals, primal.avals, strict=True
-        ):
-            if not same_type(got, expected):
-                words = describe_pair(expected, got)
-                says = sentences.fwd_types(
-                    rules,
-                    path,
-                    (treedef, avals, got),
-                    (treedef, list(primal.avals), expected),
-                )
-                yield _output_finding(
-                    rules, role, "SH412", f"output{path}", *words, says, got, expected
-                )
+    for found in departures(out, primal):
+        make = _other_structure if found.is_of_structure else _other_type
+        yield make(rules, role, primal, found)
 
 
-def _output_finding(
-    rules: FunctionRules,
-    role: str,
-    code: str,
-    path: str,
-    expected: str,
-    got: str,
-    says: str | None = None,
-    got_aval: Any = None,
-    expected_aval: Any = None,
+def _other_type(
+    rules: FunctionRules, role: str, _: OutputTypes, found: Departure
 ) -> Finding:
-    remedies: tuple[str, ...] = (f"return from {role} what `{rules.name}` returns",)
-    shapes = [getattr(a, "shape", None) for a in (got_aval, expected_aval)]
-    if got_aval is not None and shapes[0] == shapes[1]:
-        dtype = getattr(expected_aval, "dtype", None)
-        remedies = (f"return out.astype(jnp.{dtype}), res", *remedies)
+    remedy = f"return from {role} what `{rules.name}` returns"
     return rules.finding(
-        code,
+        "SH412",
         role,
-        f"returns an output that is not that of the function: at `{path}` expected "
-        f"{expected}, got {got}.",
-        path=path,
-        expected=expected,
-        got=got,
-        jax_says=says,
-        remedies=remedies,
+        f"returns an output that is not that of the function: at `{found.path}` "
+        f"expected {found.expected}, got {found.got}.",
+        path=found.path,
+        expected=found.expected,
+        got=found.got,
+        remedies=(f"return out{found.cast}, res", remedy) if found.cast else (remedy,),
     )
 
 
 def _other_structure(
-    rules: FunctionRules, role: str, out: Any, avals: list[Any], primal: OutputTypes
+    rules: FunctionRules, role: str, primal: OutputTypes, found: Departure
 ) -> Finding:
-    mismatch = structure_mismatch(primal.treedef, out, path="output")
-    path = "output" if mismatch is None else mismatch.path
-    expected = str(primal.treedef) if mismatch is None else mismatch.expected
-    got = describe_value(out) if mismatch is None else mismatch.got
+    node = primal.treedef.node_data()
     facts: tuple[str, ...] = ()
-    if (
-        primal.treedef.node_data() is not None
-        and primal.treedef.node_data()[0] is tuple
-    ):
+    if node is not None and node[0] is tuple:
         facts = (
             f"`{rules.name}` itself returns a tuple: it is the first of the two that",
             f"{role} returns, as in ((a, b), res).",
@@ -186,17 +128,12 @@ def _other_structure(
     return rules.finding(
         "SH411",
         role,
-        f"returns an output of another structure than the function: at `{path}` "
-        f"expected {expected}, got {got}.",
-        path=path,
-        expected=expected,
-        got=got,
+        "returns an output of another structure than the function: at "
+        f"`{found.path}` expected {found.expected}, got {found.got}.",
+        path=found.path,
+        expected=found.expected,
+        got=found.got,
         facts=facts,
-        jax_says=sentences.fwd_structure(
-            rules,
-            (tree_util.tree_structure(out), avals),
-            (primal.treedef, list(primal.avals)),
-        ),
         remedies=(f"return exactly what `{rules.name}` returns, then the residuals",),
     )
 
@@ -217,9 +154,6 @@ def _residuals(rules: FunctionRules, role: str, residuals: Any) -> Iterator[Find
             path=path,
             expected="arrays and numbers, in any pytree",
             got=describe_value(leaf),
-            jax_says=f"Argument '{leaf}' of type '{type(leaf)}' is not a valid JAX type"
-            if isinstance(leaf, str)
-            else "is not a valid JAX type",
             remedies=("keep x.value in place of x",)
             if record
             else (

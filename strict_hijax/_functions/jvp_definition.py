@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from strict_hijax._errors import Finding
 from strict_hijax._signatures import certain_returns, only_raises
 
-from . import jvp_sentences as sentences
+from .asked import says_of_no_pair, says_without_rules
 from .custom_jvp import JvpRules
 from .definition import generator_kind, keyword_only, may_raise, parameters_of
 from .rules import FunctionRules, visible_arity
@@ -54,7 +54,7 @@ def _none(rules: JvpRules) -> Finding:
         expected="a function: the jvp rule",
         got="None",
         location=rules.location("primal"),
-        jax_says=sentences.no_jvp(rules),
+        jax_says=says_without_rules(rules),
         remedies=(f"{rules.name}.defjvp({rules.name}_jvp)",),
     )
 
@@ -191,6 +191,6 @@ def _returns(rules: JvpRules) -> Iterator[Finding]:
         f"always returns {got}; it must return a pair (output, tangent of the output).",
         expected="a pair (output, tangent of the output)",
         got=got,
-        jax_says=sentences.no_pair(rules, got),
+        jax_says=says_of_no_pair(rules, got),
         remedies=("return primal_out, tangent_out",),
     )

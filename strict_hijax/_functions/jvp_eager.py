@@ -19,7 +19,7 @@ from strict_hijax._types import has_no_tangent, is_zero, tangent_type
 
 from .custom_jvp import JvpRules
 from .eager import Depth, Examination, Tracing, has_tangent
-from .jvp_results import jvp_findings, output_paths, tangent_leaves
+from .jvp_results import jvp_findings, output_paths, refused_results
 from .progress import KnownCall
 from .rules import FunctionRules, Inputs
 
@@ -70,11 +70,12 @@ class _JvpTracing(Tracing):
             ]
             result = rules.jvp(*self.inputs.static_values, *args)
             found = jvp_findings(rules, result, outputs)
+            found = found or refused_results(rules, result, outputs)
             self.seen.findings += found
             if found:
                 return []
             flat = tree_util.tree_leaves(result[0])
-            dots = tangent_leaves(rules, result[1])[0]
+            dots = tree_util.tree_leaves(result[1], is_leaf=is_zero)
             places.extend(i for i, dot in enumerate(dots) if _can_be_traced(dot))
             return [*flat, *(dots[i] for i in places)]
 

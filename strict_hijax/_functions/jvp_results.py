@@ -14,6 +14,7 @@ from jax import tree_util
 
 from strict_hijax._errors import Finding
 from strict_hijax._types import (
+    any_zero,
     describe_pair,
     describe_value,
     has_no_tangent,
@@ -25,29 +26,38 @@ from strict_hijax._types import (
     type_of,
 )
 
-from . import jvp_sentences as sentences
+from .asked import ask_jvp, borne_out
 from .custom_jvp import JvpRules
-from .forward_results import OutputTypes
+from .outputs import Departure, OutputTypes, cast, departures
 
 
 def jvp_findings(
     rules: JvpRules, result: Any, primal: OutputTypes | None
 ) -> list[Finding]:
     """What is wrong with the result of a jvp rule; `primal` may be unknown."""
+    found = _findings(rules, result, primal)
+    if not found:
+        return found
+    return borne_out(rules, "jvp", result, found, ask_jvp(rules, result, primal))
+
+
+def refused_results(
+    rules: JvpRules, result: Any, primal: OutputTypes | None
+) -> list[Finding]:
+    """What JAX alone says of a result of which nothing is wrong that we know of."""
+    if not any_zero(result):
+        return []
+    return borne_out(rules, "jvp", result, [], ask_jvp(rules, result, primal))
+
+
+def _findings(
+    rules: JvpRules, result: Any, primal: OutputTypes | None
+) -> list[Finding]:
     if not isinstance(result, list | tuple) or len(result) != 2:
         return [_no_pair(rules, result, primal)]
     out, tangents = result
     findings = [] if primal is None else list(_output(rules, out, primal))
     return findings or list(_tangents(rules, out, tangents))
-
-
-def tangent_leaves(rules: JvpRules, tangents: Any) -> tuple[list[Any], Any]:
-    """The leaves of tangents, and their structure; symbolic zeros are leaves.
-
-    Without its hijax implementation JAX takes a `Zero` for a container of nothing.
-    """
-    is_leaf = is_zero if rules.is_run_as_hijax else None
-    return tree_util.tree_flatten(tangents, is_leaf=is_leaf)
 
 
 def _no_pair(rules: JvpRules, result: Any, primal: OutputTypes | None) -> Finding:
@@ -61,7 +71,6 @@ def _no_pair(rules: JvpRules, result: Any, primal: OutputTypes | None) -> Findin
         expected="a pair (output, tangent of the output)",
         got=got,
         facts=facts,
-        jax_says=sentences.no_pair(rules, got),
         remedies=("return primal_out, tangent_out",),
     )
 
@@ -70,65 +79,24 @@ def _no_pair(rules: JvpRules, result: Any, primal: OutputTypes | None) -> Findin
 
 
 def _output(rules: JvpRules, out: Any, primal: OutputTypes) -> Iterator[Finding]:
-    leaves, treedef = tree_util.tree_flatten(out)
-    avals = [type_of(leaf) for leaf in leaves]
-    if None in avals:
-        index = avals.index(None)
-        where = f"output{list(paths_of(treedef))[index]}"
-        got = describe_value(leaves[index])
-        yield _wrong_output(rules, "SH434", where, "a JAX value", got)
-        return
-    shown = (treedef, avals), (primal.treedef, list(primal.avals))
-    if treedef != primal.treedef:
-        mismatch = structure_mismatch(primal.treedef, out, path="output")
-        path = "output" if mismatch is None else mismatch.path
-        expected = str(primal.treedef) if mismatch is None else mismatch.expected
-        got = str(treedef) if mismatch is None else mismatch.got
-        says = sentences.output_structure(rules, *shown)
-        yield _wrong_output(rules, "SH433", path, expected, got, says)
-        return
-    paths = paths_of(treedef)
-    for path, has, want in zip(paths, avals, primal.avals, strict=True):
-        if not same_type(has, want):
-            words = describe_pair(want, has)
-            says = sentences.output_types(rules, *shown)
-            yield _wrong_output(
-                rules, "SH434", f"output{path}", *words, says, _cast(want, has)
-            )
+    for found in departures(out, primal):
+        yield _wrong_output(rules, found)
 
 
-def _wrong_output(
-    rules: JvpRules,
-    code: str,
-    path: str,
-    expected: str,
-    got: str,
-    says: str | None = None,
-    cast: str | None = None,
-) -> Finding:
-    return rules.finding(
-        code,
-        "jvp",
-        f"returns an output that is not that of the function: at `{path}` expected "
-        f"{expected}, got {got}.",
-        path=path,
-        expected=expected,
-        got=got,
-        jax_says=says,
-        remedies=(
-            *(() if cast is None else (f"primal_out{cast}",)),
-            f"primal_out = {rules.name}(*primals)   # what the function itself returns",
-        ),
+def _wrong_output(rules: JvpRules, found: Departure) -> Finding:
+    instead = (
+        f"primal_out = {rules.name}(*primals)   # what the function itself returns"
     )
-
-
-def _cast(expected: Any, got: Any) -> str | None:
-    """What makes one type of another, where only the dtypes differ."""
-    if getattr(expected, "shape", ()) != getattr(got, "shape", None):
-        return None
-    if getattr(expected, "dtype", None) == getattr(got, "dtype", None):
-        return None
-    return f".astype(jnp.{expected.dtype})"
+    return rules.finding(
+        "SH433" if found.is_of_structure else "SH434",
+        "jvp",
+        f"returns an output that is not that of the function: at `{found.path}` "
+        f"expected {found.expected}, got {found.got}.",
+        path=found.path,
+        expected=found.expected,
+        got=found.got,
+        remedies=(f"primal_out{found.cast}", instead) if found.cast else (instead,),
+    )
 
 
 # --- the tangents ---------------------------------------------------------------------
@@ -136,7 +104,8 @@ def _cast(expected: Any, got: Any) -> str | None:
 
 def _tangents(rules: JvpRules, out: Any, tangents: Any) -> Iterator[Finding]:
     out_leaves, treedef = tree_util.tree_flatten(out)
-    leaves, found = tangent_leaves(rules, tangents)
+    found: Any
+    leaves, found = tree_util.tree_flatten(tangents)
     if found != treedef:
         yield _other_structure(rules, treedef, found, tangents)
         return
@@ -152,8 +121,7 @@ def _tangents(rules: JvpRules, out: Any, tangents: Any) -> Iterator[Finding]:
         if has is None:
             yield _no_value(rules, path, leaf, want)
         elif want is not None and not same_type(has, want):
-            says = sentences.tangent_types(outputs, wanted, got)
-            yield _wrong_type(rules, path, aval, want, has, says)
+            yield _wrong_type(rules, path, aval, want, has)
 
 
 def _other_structure(
@@ -182,7 +150,6 @@ def _other_structure(
         expected=expected,
         got=got,
         facts=facts,
-        jax_says=sentences.tangent_structure(rules, treedef, found),
         remedies=remedies,
     )
 
@@ -196,21 +163,18 @@ def _no_value(rules: JvpRules, path: str, leaf: Any, want: Any) -> Finding:
         path=path,
         expected=expected,
         got=describe_value(leaf),
-        jax_says=sentences.no_value(leaf),
         remedies=("return an array, or jnp.zeros_like(primal_out)",),
     )
 
 
-def _wrong_type(
-    rules: JvpRules, path: str, aval: Any, want: Any, got: Any, says: str
-) -> Finding:
+def _wrong_type(rules: JvpRules, path: str, aval: Any, want: Any, got: Any) -> Finding:
     words = describe_pair(want, got)
     if has_no_tangent(want):
         remedies: tuple[str, ...] = (
             "np.zeros(primal_out.shape, jax.dtypes.float0)   # of an integer output",
         )
-    elif (cast := _cast(want, got)) is not None:
-        remedies = (f"tangent_out{cast}",)
+    elif (casting := cast(want, got)) is not None:
+        remedies = (f"tangent_out{casting}",)
     else:
         remedies = _of_shape(getattr(want, "shape", ()), getattr(got, "shape", ()))
     return rules.finding(
@@ -221,7 +185,6 @@ def _wrong_type(
         path=path,
         expected=f"{words[0]}, for an output of type {describe_pair(aval, None)[0]}",
         got=words[1],
-        jax_says=says,
         remedies=remedies,
     )
 

@@ -75,11 +75,6 @@ class FunctionRules:
         """The rule that plays a role."""
         return self.fun if role == "primal" else getattr(self, role)
 
-    @property
-    def is_run_as_hijax(self) -> bool:
-        """Whether JAX runs it by its hijax implementation, with other sentences."""
-        return self.generic_batching or _jax.custom_vjp3_enabled()
-
     def finding(
         self,
         code: str,

@@ -183,7 +183,7 @@ class RuleWrapper:
         return result[0], Residuals(result[1], _Context(inputs, perturbed))
 
     def _lets_pass(self, aval: Any, cotangent: Any) -> bool:
-        finding = cotangent_finding(self.rules, "x", "", aval, cotangent)
+        finding = cotangent_finding(self.rules, "x", aval, cotangent)
         return finding is None or not without_ignored([finding], self.ignored)
 
 
