@@ -401,6 +401,11 @@ def test_rule_that_is_not_linear(name: str, rule: str) -> None:
 DEPENDS = {
     "swapped": lambda self, p, ts: (jnp.cos(p[0]) * ts[0], self(*p)),
     "added to": lambda self, p, ts: (self(*p) + ts[0], jnp.cos(p[0]) * ts[0]),
+    "zero times it": lambda self, p, ts: (self(*p) + 0 * ts[0], ts[0]),
+    "beside it": lambda self, p, ts: (
+        jnp.concatenate([self(*p), ts[0]])[: p[0].size].reshape(p[0].shape),
+        ts[0],
+    ),
 }
 
 
@@ -410,7 +415,8 @@ def test_output_that_depends_on_the_tangent(name: str) -> None:
     for find in (lambda: check(prim), lambda: sine(**rule, examples=True)):
         error = found_in(find)
         assert (error.code, error.rule, error.path) == ("SH319", "jvp", "out")
-        assert "Are output and tangents swapped?" in str(error)
+        asks = "Are output and tangents swapped?" in str(error)
+        assert asks == (name == "swapped")
 
 
 LINEAR = {
