@@ -263,10 +263,10 @@ def divided(a: State, b: State) -> State:
     """The quotient of two values."""
     if a.is_zero:
         return ZERO
+    if b.is_zero:
+        return multiplied(a, number(math.inf))
     if b.is_constant:
-        divisor = State(
-            Kind.CONSTANT, max(b.part, Part.UNIFORM), positive=b.positive
-        )
+        divisor = State(Kind.CONSTANT, b.part, positive=b.positive)
         if a.is_constant:
             return multiplied(a, divisor)
         return scaled(a, divisor if b.part is not Part.UNKNOWN else PRIMAL)
