@@ -210,6 +210,7 @@ LINEAR: dict[str, Callable[..., Any]] = {
     "a central difference": lambda x, t: (jnp.exp(x + t) - jnp.exp(x - t)) / 2,
     "a difference": lambda x, t: jnp.exp(x + t) - jnp.exp(x),
     "a linear function, twice": lambda x, t: jnp.cumsum(x + t) - jnp.cumsum(x),
+    "sums of signs": lambda x, t: t * (jnp.sign(t[0]) - jnp.sign(t[0] * 2)) + t,
     "|t| sign(t)": lambda x, t: jnp.abs(t) * jnp.sign(t),
     "relu(t) - relu(-t)": lambda x, t: jnp.maximum(t, 0) - jnp.maximum(-t, 0),
     "normalised and scaled back": lambda x, t: (
@@ -247,8 +248,8 @@ LINEAR: dict[str, Callable[..., Any]] = {
         lambda v: v * (1 + x * x), t, lambda mv, b: b / (1 + x * x), symmetric=True
     ),
     "to bfloat16 and back, scaled": lambda x, t: (
-        (x.astype(jnp.bfloat16) * t.astype(jnp.bfloat16)).astype(jnp.float32)
-    ),
+        x.astype(jnp.bfloat16) * t.astype(jnp.bfloat16)
+    ).astype(jnp.float32),
     "random in the primal": lambda x, t: (
         t * (x + jax.random.uniform(jax.random.key(1), (4,)))
     ),

@@ -104,7 +104,9 @@ INDEPENDENT: dict[str, Callable[[Any, Any], Any]] = {
     "of the jvp of a scan": by_jvp(
         lambda p: lax.scan(lambda c, a: (c * a, jnp.sin(a)), 1.0, p)[1]
     ),
-    "of the jvp of a loop": by_jvp(lambda p: lax.fori_loop(0, 3, lambda i, c: c * c, p)),
+    "of the jvp of a loop": by_jvp(
+        lambda p: lax.fori_loop(0, 3, lambda i, c: c * c, p)
+    ),
     "of the jvp of branches": by_jvp(
         lambda p: lax.cond(p[0] > 0, lambda p: p * 2, lambda p: p * 1, p)
     ),
@@ -121,8 +123,7 @@ def is_refused_by_jax(output: Callable[[Any, Any], Any]) -> bool:
     try:
         jax.grad(lambda x: function(x).sum())(jnp.array([0.3, -0.5, 0.7]))
     except ValueError as error:
-        assert "Linearization failed to produce known values" in str(error)
-        return True
+        return "Linearization failed to produce known values" in str(error)
     return False
 
 

@@ -188,33 +188,36 @@ def _solves_implicitly(eqn: Any, states: list[State], _: list[Any]) -> State:
 
 
 def _raises(eqn: Any, states: list[State], _: list[Any]) -> State:
-    name, base = str(eqn.primitive), states[0]
-    exponent = POWERS.get(name, eqn.params.get("y"))
-    if name == "pow":
-        exponent = states[1].number
-    if name in ("pow", "integer_pow") and exponent in (0, 1):
-        return base if exponent == 1 else number(1.0)
+    base, power = states[0], _exponent(eqn, states)
+    if str(eqn.primitive) in ("pow", "integer_pow") and power in (0, 1):
+        return base if power == 1 else number(1.0)
     if base.is_zero:
-        if name != "pow" and exponent > 0:
-            return ZERO
-        return SOME_CONSTANT if _constant(states[1:]) else UNKNOWN
+        certain = power is not None and power > 0
+        return ZERO if certain else SOME_CONSTANT if _constant(states) else UNKNOWN
     state = curved(states)
-    if state.is_constant:
+    if state.is_constant or power is None:
         return state
-    part = Part.ZERO if base.part is Part.ZERO and exponent and exponent > 0 else None
-    if base.part is Part.UNIFORM and exponent is not None and not base.mixed:
-        part = Part.UNIFORM
-    power = None if exponent is None or base.degree is None else base.degree * exponent
-    even = name == "integer_pow" and exponent % 2 == 0 and _is_real(eqn.invars[0])
-    positive = even or (name in NOT_NEGATIVE and _is_real(eqn.outvars[0]))
-    return _shaped(state, power, part, positive=positive)
+    part = Part.UNKNOWN
+    if not base.mixed and (base.part is Part.UNIFORM or power > 0):
+        part = base.part if base.part < Part.VARIES else part
+    even = power != 0 and power % 2 == 0 and _is_real(eqn.invars[0])
+    degree = None if base.degree is None else base.degree * power
+    return _shaped(state, degree, part, positive=even or _is_not_negative(eqn))
+
+
+def _exponent(eqn: Any, states: list[State]) -> float | None:
+    name = str(eqn.primitive)
+    return states[1].number if name == "pow" else POWERS.get(name, eqn.params.get("y"))
+
+
+def _is_not_negative(eqn: Any) -> bool:
+    return str(eqn.primitive) in NOT_NEGATIVE and _is_real(eqn.outvars[0])
 
 
 def _shaped(
-    state: State, power: float | None, part: Part | None, *, positive: bool = False
+    state: State, power: float | None, part: Part, *, positive: bool = False
 ) -> State:
     """What is curved, with what else is known of it."""
-    part = Part.UNKNOWN if part is None else part
     shaped = scaling(power, part)
     kind = state.kind if state.kind is Kind.NONLINEAR else shaped.kind
     return dataclasses.replace(shaped, kind=kind, positive=positive, trail=state.trail)
@@ -227,11 +230,9 @@ def _curves(eqn: Any, states: list[State], _: list[Any]) -> State:
     if state.is_constant:
         return state
     power = None if inside.degree in (None, 0.0, NO_POWER) else NO_POWER
-    part = None
-    if inside.part is Part.ZERO and not inside.mixed:
-        part = Part.UNIFORM if name in NOT_ZERO_AT_ZERO else Part.UNKNOWN
-    positive = name in NOT_NEGATIVE and _is_real(eqn.outvars[0])
-    return _shaped(state, power, part, positive=positive)
+    certain = inside.part is Part.ZERO and not inside.mixed
+    part = Part.UNIFORM if certain and name in NOT_ZERO_AT_ZERO else Part.UNKNOWN
+    return _shaped(state, power, part, positive=_is_not_negative(eqn))
 
 
 def _bends(_: Any, states: list[State], __: list[Any]) -> State:
@@ -264,7 +265,9 @@ def _bounds(eqn: Any, states: list[State], ids: list[Any]) -> State:
     positive = all((s.number or 0.0) > 0 for s in left if s is not bounded)
     grows = bounded.positive and bounded.degree not in (None, 0.0, NO_POWER)
     if str(eqn.primitive) == "max" and positive and grows:
-        return _shaped(state, NO_POWER, None)  # a norm that is kept away from zero
+        return _shaped(
+            state, NO_POWER, Part.UNKNOWN
+        )  # a norm that is kept away from zero
     return state
 
 
@@ -287,7 +290,7 @@ def _ranks(eqn: Any, states: list[State], _: list[Any]) -> State:
     state = curved(states, rounds=True)
     if given.mixed or given.is_constant:
         return state
-    part = given.part if given.part in (Part.ZERO, Part.UNIFORM) else None
+    part = given.part if given.part < Part.VARIES else Part.UNKNOWN
     power = None if given.degree == NO_POWER else given.degree
     return _shaped(state, power, part, positive=given.positive)
 
@@ -353,9 +356,7 @@ def chosen_from(predicate: State, cases: Sequence[State]) -> State:
         return _side_by_side(cases)
     cases = list(map(picked, cases))
     if predicate.origin is Origin.LITERALS:  # positions, perhaps, that leave none out
-        doubtful = any(
-            c.kind is not Kind.NONLINEAR and not c.is_linear for c in cases
-        )
+        doubtful = any(c.kind is not Kind.NONLINEAR and not c.is_linear for c in cases)
         return UNKNOWN if doubtful else _side_by_side(cases)
     return _side_by_side([case.where_chosen for case in cases])
 

@@ -292,7 +292,7 @@ def picked(state: State) -> State:
 
 
 def unsure(state: State) -> State:
-    """What is left of a state where elements may be just those that it is not true of."""
+    """What is left of a state for elements that it may not be true of."""
     return SOME_CONSTANT if state.is_constant else UNKNOWN
 
 

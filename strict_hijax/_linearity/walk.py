@@ -186,7 +186,7 @@ def _state_of_value(value: Any) -> State:
 # --- jaxprs within; None where they do not tell ---------------------------------------
 
 
-def called_jaxpr(eqn: Any) -> Any:
+def _called_jaxpr(eqn: Any) -> Any:
     """The jaxpr that takes the operands of an equation and gives its results."""
     if KINDS.get(str(eqn.primitive)) != "calls":
         return None
@@ -196,12 +196,14 @@ def called_jaxpr(eqn: Any) -> Any:
     else:
         found = params.get("jaxpr", params.get("call_jaxpr"))
     inner = getattr(found, "jaxpr", found)
-    fits = inner is not None and len(inner.invars) == len(eqn.invars)
-    return found if fits and len(inner.outvars) == len(eqn.outvars) else None
+    if inner is None:
+        return None
+    sizes = len(inner.invars), len(inner.outvars)
+    return found if sizes == (len(eqn.invars), len(eqn.outvars)) else None
 
 
 def _call(run: Walk, eqn: Any, states: list[State]) -> list[State] | None:
-    jaxpr = called_jaxpr(eqn)
+    jaxpr = _called_jaxpr(eqn)
     if jaxpr is None:
         return None
     if _draws(eqn, jaxpr, states):
