@@ -368,6 +368,13 @@ def inner_jaxprs(params: dict[str, Any]) -> Iterator[Any]:
     return _core.jaxprs_in_params(params)
 
 
+def is_traced_from(jaxpr: Any, module: str) -> bool:
+    """Whether a jaxpr is that of a function in this module of JAX's."""
+    info = getattr(getattr(jaxpr, "jaxpr", jaxpr), "debug_info", None)
+    source = str(getattr(info, "func_src_info", "")).replace("\\", "/")
+    return f"/jax/_src/{module}" in source
+
+
 def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
     """How many operands of a scan are constants, and how many are carried."""
     consts, carry, _ = params["ft_in"].unpack()

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from strict_hijax import (
     EffectError,
@@ -296,6 +297,37 @@ def wave(x):
     return jnp.sin(x)
 
 
+def normalised(primals, tangents):
+    return double(*primals), tangents[0] / jnp.linalg.norm(tangents[0])
+
+
+def softmax(primals, tangents):
+    return double(*primals), jax.nn.softmax(tangents[0])
+
+
+def sorted_tangent(primals, tangents):
+    return double(*primals), jnp.sort(tangents[0])
+
+
+def noisy(primals, tangents):
+    noise = jax.random.normal(jax.random.key(0), X.shape)
+    return double(*primals), 2.0 * tangents[0] + noise
+
+
+def in_both_branches(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return double(x), lax.cond(x[0] > 0, lambda t: t + x, lambda t: t - x, t)
+
+
+def beside(primals, tangents):
+    out = jnp.concatenate([double(*primals), tangents[0]])[: X.size]
+    return out.reshape(X.shape), 2.0 * tangents[0]
+
+
+def zero_times(primals, tangents):
+    return double(*primals) + 0 * tangents[0], 2.0 * tangents[0]
+
+
 def swapped(primals, tangents):
     return 2.0 * tangents[0], double(*primals)
 
@@ -309,9 +341,16 @@ def squared_output(primals, tangents):
 
 
 NOT_LINEAR = {
-    "SH440": (squared, clipped, called_with_the_tangent),
-    "SH441": (affine, with_a_primal, constant),
-    "SH442": (swapped, mixed, squared_output),
+    "SH440": (
+        squared,
+        clipped,
+        called_with_the_tangent,
+        normalised,
+        softmax,
+        sorted_tangent,
+    ),
+    "SH441": (affine, with_a_primal, constant, noisy, in_both_branches),
+    "SH442": (swapped, mixed, squared_output, beside, zero_times),
 }
 
 

@@ -372,6 +372,19 @@ NOT_LINEAR = {
     "a function of the tangent": (lambda t, x: jnp.sin(t) * x, "SH328", "sin"),
     "its size": (lambda t, x: jnp.abs(t), "SH328", "abs"),
     "one more": (lambda t, x: t * x + 1, "SH329", "add"),
+    "normalised": (lambda t, x: t / jnp.linalg.norm(t), "SH328", "div"),
+    "softmax": (lambda t, x: x * jax.nn.softmax(t), "SH328", "div"),
+    "sorted": (lambda t, x: jnp.sort(t), "SH328", "sort"),
+    "noise": (
+        lambda t, x: t + jax.random.normal(jax.random.key(0), t.shape),
+        "SH329",
+        "mul",
+    ),
+    "in both branches": (
+        lambda t, x: jax.lax.cond(x[0] > 0, lambda: t + x, lambda: t - x),
+        "SH329",
+        "sub",
+    ),
     "the output on top": (lambda t, x: t + jnp.sin(x), "SH329", "sin"),
     "the output alone": (lambda t, x: jnp.sin(x), "SH329", "sin"),
 }
@@ -401,6 +414,11 @@ def test_rule_that_is_not_linear(name: str, rule: str) -> None:
 DEPENDS = {
     "swapped": lambda self, p, ts: (jnp.cos(p[0]) * ts[0], self(*p)),
     "added to": lambda self, p, ts: (self(*p) + ts[0], jnp.cos(p[0]) * ts[0]),
+    "zero times it": lambda self, p, ts: (self(*p) + 0 * ts[0], ts[0]),
+    "beside it": lambda self, p, ts: (
+        jnp.concatenate([self(*p), ts[0]])[: p[0].size].reshape(p[0].shape),
+        ts[0],
+    ),
 }
 
 
@@ -410,7 +428,8 @@ def test_output_that_depends_on_the_tangent(name: str) -> None:
     for find in (lambda: check(prim), lambda: sine(**rule, examples=True)):
         error = found_in(find)
         assert (error.code, error.rule, error.path) == ("SH319", "jvp", "out")
-        assert "Are output and tangents swapped?" in str(error)
+        asks = "Are output and tangents swapped?" in str(error)
+        assert asks == (name == "swapped")
 
 
 LINEAR = {
@@ -419,6 +438,13 @@ LINEAR = {
     "a sum": lambda t, x: jnp.broadcast_to(t.sum(), t.shape),
     "a projection": lambda t, x: t - x * jnp.dot(x, t) / jnp.dot(x, x),
     "zeros": lambda t, x: jnp.zeros_like(t),
+    "over a norm": lambda t, x: t / jnp.linalg.norm(x),
+    "times softmax": lambda t, x: jax.nn.softmax(x) * t,
+    "in the order of the primal": lambda t, x: t[jnp.argsort(x)],
+    "times noise": lambda t, x: t * jax.random.normal(jax.random.key(0), t.shape),
+    "in branches": lambda t, x: jax.lax.cond(x[0] > 0, lambda: t, lambda: t * x),
+    "of another primitive": lambda t, x: sine()()(x) * t,
+    "by another primitive": lambda t, x: sine()()(t),
     "in a scan": lambda t, x: jax.lax.scan(lambda c, a: (c * a, None), t, x)[0],
 }
 

@@ -10,11 +10,8 @@ from jax import tree_util
 from strict_hijax import _jax
 from strict_hijax._effects import EffectPolicy
 from strict_hijax._errors import Finding
-from strict_hijax._linearity import (
-    Equation,
-    dependent_equations,
-    nonlinear_equations,
-)
+from strict_hijax._linearity import Fault, faulty_equations
+from strict_hijax._linearity.sentences import details, sentence
 from strict_hijax._types import has_no_tangent, is_zero, tangent_type
 
 from .custom_jvp import JvpRules
@@ -102,87 +99,21 @@ def _tangents(rules: JvpRules, types: Sequence[Any], given: Iterator[Any]) -> li
     return [zeros(aval) if has_no_tangent(aval) else next(given) for aval in types]
 
 
-# --- linearity ------------------------------------------------------------------------
+_CODES = {Fault.DEPENDS: "SH442", Fault.NONLINEAR: "SH440", Fault.AFFINE: "SH441"}
 
 
 def _not_linear(
     rules: JvpRules, jaxpr: Any, linear: Sequence[bool], treedef: Any, places: list[int]
 ) -> Iterator[Finding]:
-    count = treedef.num_leaves
-    outputs = output_paths(treedef, "output")
-    dependent = [e for e in dependent_equations(jaxpr, linear) if e.output < count]
-    if dependent:  # the two are swapped, perhaps: then the tangent is no tangent either
-        yield _depends(rules, outputs[dependent[0].output], dependent[0])
-        return
     tangents = output_paths(treedef, "tangent")
-    for equation in nonlinear_equations(jaxpr, linear):
-        if equation.output >= count:
-            path = tangents[places[equation.output - count]]
-            make = _affine if equation.is_affine else _nonlinear
-            yield make(rules, path, equation)
-
-
-def _by(equation: Equation) -> str:
-    if not equation.primitive:
-        return "it is a primal as it is"
-    where = "" if equation.location is None else f" at {equation.location}"
-    return f"`{equation.primitive}`{where}"
-
-
-def _nonlinear(rules: JvpRules, path: str, equation: Equation) -> Finding:
-    return rules.finding(
-        "SH440",
-        "jvp",
-        f"is not linear in the tangents: `{path}` is made by {_by(equation)}.",
-        path=path,
-        expected="an output that is linear in the tangents: products with primals, "
-        "sums, and what moves elements",
-        got=_by(equation),
-        location=equation.location or rules.location("jvp"),
-        facts=(
-            "In forward mode JAX gives the value as it is. In reverse mode it fails,",
-            "with an error that does not name this rule, or, as of a cast to integers,",
-            "gives zero without a word.",
-        ),
-        remedies=(
-            "a derivative times the tangent, such as jnp.cos(x) * x_dot",
-            'ignore=("SH440",)   # where it is meant, in forward mode alone',
-        ),
-    )
-
-
-def _affine(rules: JvpRules, path: str, equation: Equation) -> Finding:
-    return rules.finding(
-        "SH441",
-        "jvp",
-        f"adds to `{path}` what is no tangent: {_by(equation)}. For zero tangents it "
-        "must be zero.",
-        path=path,
-        expected="an output that is linear in the tangents, zero where they are zero",
-        got=_by(equation),
-        location=equation.location or rules.location("jvp"),
-        facts=(
-            "Reverse mode drops it without a word, and forward mode does not: the two",
-            "disagree.",
-        ),
-        remedies=(
-            "drop the term without a tangent, or multiply it by the tangent",
-            "jnp.where(mask, tangent_out, 0.0)   # zero, where it is masked",
-        ),
-    )
-
-
-def _depends(rules: JvpRules, path: str, equation: Equation) -> Finding:
-    return rules.finding(
-        "SH442",
-        "jvp",
-        f"returns as its output what depends on the tangents: `{path}` is made by "
-        f"{_by(equation) if equation.primitive else 'a tangent as it is'}. Are output "
-        "and tangent swapped?",
-        path=path,
-        expected="(output, tangent), in this order; the output is that of the function",
-        got=_by(equation) if equation.primitive else "a tangent as it is",
-        location=equation.location or rules.location("jvp"),
-        jax_says="Linearization failed to produce known values for all output primals.",
-        remedies=("return primal_out, tangent_out",),
-    )
+    paths = [*output_paths(treedef, "output"), *(tangents[i] for i in places)]
+    for equation in faulty_equations(jaxpr, linear, treedef.num_leaves):
+        path, code = paths[equation.output], _CODES[equation.fault]
+        ignore = f'ignore=("{code}",)   # where it is meant, in forward mode alone'
+        yield rules.finding(
+            code,
+            "jvp",
+            sentence(equation, path),
+            location=equation.location or rules.location("jvp"),
+            **details(equation, path, ignore),
+        )
