@@ -15,6 +15,7 @@ from .advice import checkpoint_advice as checkpoint_advice
 from .advice import definition_advice as definition_advice
 from .facts import ClassFacts as ClassFacts
 from .facts import facts_of as facts_of
+from .facts import facts_of_instance as facts_of_instance
 from .facts import qualified_name as qualified_name
 
 _Check = Callable[[ClassFacts], Iterator[Finding]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from typing import Any
 
 from strict_hijax import _jax
@@ -164,6 +165,30 @@ def facts_of(
     return ClassFacts(
         cls, rules, owners, other_names, supports, abstract, location, policy
     )
+
+
+def facts_of_instance(facts: ClassFacts, prim: Any) -> ClassFacts:
+    """The same with the rules that an instance has of its own, as in `self.jvp = f`.
+
+    JAX calls those as they are, without a self.
+    """
+    held = vars(prim)
+    own = {name: held[name] for name in RULES if held.get(name) is not None}
+    if not own:
+        return facts
+    rules = facts.rules | {name: _unbound(value) for name, value in own.items()}
+    return dataclasses.replace(
+        facts,
+        rules={name: rules[name] for name in RULES if name in rules},
+        owners=facts.owners | dict.fromkeys(own, facts.cls),
+    )
+
+
+def _unbound(value: object) -> object:
+    """A rule of an instance, as it would stand in a class body."""
+    if isinstance(value, types.MethodType):
+        return value.__func__
+    return staticmethod(value) if isinstance(value, types.FunctionType) else value
 
 
 def _is_jax_own(name: str, value: object) -> bool:

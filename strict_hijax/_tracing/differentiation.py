@@ -8,6 +8,7 @@ from typing import Any
 from jax import tree_util
 
 from strict_hijax import _jax
+from strict_hijax._checked import rule_of
 from strict_hijax._definition import ClassFacts
 from strict_hijax._report import bytes_of
 from strict_hijax._results.linearity import linearity_findings
@@ -34,7 +35,7 @@ def trace_expand(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     def expand(*lowered: Any) -> list[Any]:
         values = iter(lowered)
         leaves = [raised(aval, values) for aval in twin.in_avals_flat]
-        out = twin.expand(*tree_util.tree_unflatten(twin.in_tree, leaves))
+        out = rule_of(twin, "expand")(*tree_util.tree_unflatten(twin.in_tree, leaves))
         return [part for value in _values(out) for part in lowered_value(value)]
 
     try:
@@ -100,7 +101,7 @@ def _forward(twin: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., lis
     def forward(*leaves: Any) -> list[Any]:
         nzs_in = tree_util.tree_unflatten(twin.in_tree, flags)
         args = tree_util.tree_unflatten(twin.in_tree, leaves)
-        out, residuals, *rest = getattr(twin, rule)(nzs_in, *args)
+        out, residuals, *rest = rule_of(twin, rule)(nzs_in, *args)
         structured = rest[1] if len(rest) == 2 else None
         refs = [x for x in leaves if isinstance(_jax.typeof(x), _jax.AbstractRef)]
         saved = kept.keep(residuals, structured)
@@ -133,7 +134,7 @@ def _trace_backward(
         )
         accums = [_accumulator(aval, values) for aval in twin.in_avals_flat]
         args = tree_util.tree_unflatten(twin.in_tree, accums)
-        logs = twin.vjp_bwd(*residuals, out_ct, *args)
+        logs = rule_of(twin, "vjp_bwd")(*residuals, out_ct, *args)
         cotangents = [acc.freeze() for acc in accums if isinstance(acc, _jax.ValAccum)]
         return [*_values(logs), *(ct for ct in cotangents if not is_zero(ct))]
 
@@ -162,7 +163,7 @@ def trace_jvp(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     def jvp(*leaves: Any) -> list[Any]:
         primals = tree_util.tree_unflatten(twin.in_tree, leaves[:n])
         tangents = _unflattened_tangents(twin, types, iter(leaves[n:]))
-        out, out_tangents = twin.jvp(primals, tangents)
+        out, out_tangents = rule_of(twin, "jvp")(primals, tangents)
         return [*_values(out), *_nonzero(twin, out_tangents, given_out)]
 
     jaxpr = trace(traced, facts, "jvp", [*twin.in_avals_flat, *given], jvp)
@@ -191,9 +192,9 @@ def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
         values = iter(leaves)
         residuals = kept.restore(values)
         tangents = _unflattened_tangents(twin, types, values)
-        out_tangents = twin.linearized(*residuals, *tangents)
+        out_tangents = rule_of(twin, "linearized")(*residuals, *tangents)
         if "linearize" in facts.supports:  # derived rules do not look at `nzs_out`
-            flags = twin._announced  # pyright: ignore[reportPrivateUsage]
+            flags = rule_of(twin, "lin").__self__.announced
             traced.findings += announced_findings(facts, twin, flags, out_tangents)
         return _nonzero(twin, out_tangents, given_out)
 

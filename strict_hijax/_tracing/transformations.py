@@ -14,6 +14,7 @@ from typing import Any
 from jax import tree_util
 
 from strict_hijax import _jax
+from strict_hijax._checked import is_checked, rule_of
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding, StrictHijaxError
 from strict_hijax._types import cotangent_type, has_no_tangent, is_zero, type_of
@@ -84,7 +85,7 @@ def _batched(
     def batch(*leaves: Any) -> list[Any]:
         args = tree_util.tree_unflatten(twin.in_tree, leaves)
         in_dims = tree_util.tree_unflatten(twin.in_tree, dims)
-        outs, _ = twin.batch(_jax.axis_of_size(size), args, in_dims)
+        outs, _ = rule_of(twin, "batch")(_jax.axis_of_size(size), args, in_dims)
         return [x for x in tree_util.tree_leaves(outs) if type_of(x) is not None]
 
     jaxpr = trace(attempt, facts, rule, avals, batch)
@@ -103,7 +104,9 @@ def _of_what_it_builds(
     built = [
         prim
         for prim in (eqn.params.get("_prim") for eqn in jaxpr.eqns)
-        if isinstance(prim, type(twin)) and prim.in_avals_flat != twin.in_avals_flat
+        if isinstance(prim, type(twin))
+        and is_checked(prim)
+        and prim.in_avals_flat != twin.in_avals_flat
     ]
     inner = Traced()
     for prim in built:
@@ -199,7 +202,7 @@ def _transposed(
             for i, ct in enumerate(types)
         ]
         out_ct = tree_util.tree_unflatten(twin.out_tree, cotangents)
-        twin.transpose(out_ct, *tree_util.tree_unflatten(twin.in_tree, args))
+        rule_of(twin, "transpose")(out_ct, *tree_util.tree_unflatten(twin.in_tree, args))
         given = [acc.freeze() for acc in args if isinstance(acc, _jax.ValAccum)]
         return [ct for ct in given if not is_zero(ct)]
 
@@ -218,7 +221,7 @@ def trace_dce(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     for used in {tuple(way): way for way in ways}.values():
         used_outs = tree_util.tree_unflatten(twin.out_tree, used)
         try:
-            twin.dce(used_outs, *([live] if _jax.DCE_TAKES_LIVE_INPUTS else []))
+            rule_of(twin, "dce")(used_outs, *([live] if _jax.DCE_TAKES_LIVE_INPUTS else []))
         except StrictHijaxError as error:
             traced.findings += error.findings
         except Exception as error:
