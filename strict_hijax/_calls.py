@@ -23,7 +23,6 @@ from ._types import (
     types_are,
 )
 
-
 _flatten = _jax.tracing_registry.flatten
 
 

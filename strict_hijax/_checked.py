@@ -26,7 +26,7 @@ from jax import tree_util
 
 from . import _jax
 from ._accumulators import Watches
-from ._definition import ClassFacts, facts_of_instance
+from ._definition import ClassFacts, facts_of_instance, has_no_rule
 from ._errors import Finding, raise_findings, without_ignored
 from ._results.batching import batch_findings, dims_findings
 from ._results.cotangents import (
@@ -52,7 +52,6 @@ _set = object.__setattr__
 _new = object.__new__
 _equations_so_far = _jax.equations_so_far
 _bound = types.MethodType
-_has_no_rule = frozenset(RULES).isdisjoint
 
 _ORIGINAL = "_strict_hijax_original"
 
@@ -155,10 +154,12 @@ def checked(prim: Any) -> Any:
 def strict_copy(prim: Any) -> Any:
     """The checked copy of an instance of a strict class."""
     cls = type(prim)
-    if _has_no_rule(prim.__dict__):
-        return checked_copy(prim, cls._checks or cls._checks_of_rules())
-    facts = facts_of_instance(cls._facts, prim)
-    return checked_copy(prim, checks_of(facts, cls._ignored))
+    checks = cls._checks or cls._checks_of_rules()
+    if not has_no_rule(prim.__dict__):
+        facts = facts_of_instance(cls._facts, prim)
+        if facts is not cls._facts:
+            checks = checks_of(facts, cls._ignored)
+    return checked_copy(prim, checks)
 
 
 # --- one maker for each kind of rule --------------------------------------------------

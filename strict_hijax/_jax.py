@@ -85,8 +85,8 @@ try:
     from jax._src.interpreters.ad import NullAccum as NullAccum
     from jax._src.interpreters.ad import RefAccum as RefAccum
     from jax._src.interpreters.ad import ValAccum as ValAccum
-    from jax._src.sharding_impls import SingleDeviceSharding as _SingleDeviceSharding
     from jax._src.layout import AutoLayout as _AutoLayout
+    from jax._src.sharding_impls import SingleDeviceSharding as _SingleDeviceSharding
     from jax._src.state.types import AbstractRef as AbstractRef
     from jax._src.state.types import ReadEffect as ReadEffect
     from jax._src.state.types import RefEffect as RefEffect

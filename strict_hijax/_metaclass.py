@@ -31,7 +31,15 @@ from ._construction import (
     no_init_finding,
     shape_findings,
 )
-from ._definition import ClassFacts, definition_advice, definition_findings, facts_of
+from ._definition import (
+    ClassFacts,
+    definition_advice,
+    definition_findings,
+    facts_of,
+    facts_of_instance,
+    has_no_rule,
+    own_rules,
+)
 from ._effects import DEFAULT_POLICY, EffectPolicy, parse_policy
 from ._errors import (
     AdviceWarning,
@@ -44,6 +52,7 @@ from ._errors import (
 from ._readiness import Waiting
 from ._report import advice_of
 from ._rules import RULES, TRANSFORMS
+from ._signatures import function_of
 
 _KEYWORDS = ("supports", "abstract", "ignore", "effects")
 _OF_EQUALITY = ("__eq__", "__hash__")
@@ -72,7 +81,7 @@ class StrictMeta(abc.ABCMeta):
     _checks: Checks | None  # of its rules, made for the first call
     _accepted: frozenset[Any]  # faults that were ignored where they were found
     _is_changed: bool  # whether rules were set or deleted since it was checked
-    _shapes_seen: set[tuple[int, bool]]
+    _shapes_seen: set[tuple[Any, ...]]
     _examples_waiting: Waiting | None
 
     @_jax.user_boundary
@@ -173,8 +182,20 @@ class StrictMeta(abc.ABCMeta):
                 cls._check_definition()
             raise_findings(shape_findings(cls._facts, prim), cls._ignored)
             cls._shapes_seen.add(shape)
+        if cls._facts.has_properties or not has_no_rule(prim.__dict__):
+            cls._check_own_rules(prim, shape)
         if prim.effects and (wrong := effects_finding(cls._facts, prim)) is not None:
             raise_findings([wrong], cls._ignored)
+
+    def _check_own_rules(cls, prim: Any, shape: tuple[int, bool]) -> None:
+        """Check the rules that are set on an instance, or that a property gives it."""
+        own = own_rules(cls._facts, prim)
+        seen = (*shape, *((name, _kind_of(rule)) for name, rule in own.items()))
+        if seen not in cls._shapes_seen:
+            facts = facts_of_instance(cls._facts, prim)
+            found = [*definition_findings(facts), *shape_findings(facts, prim)]
+            raise_findings([f for f in found if f.rule in own], cls._ignored)
+            cls._shapes_seen.add(seen)
 
     def __setattr__(cls, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -196,7 +217,8 @@ class StrictMeta(abc.ABCMeta):
         cls._shapes_seen = set()
         cls._checks = None
         cls._is_changed = True
-        for subclass in cls.__subclasses__():
+        subclasses: list[Any] = cls.__subclasses__()
+        for subclass in subclasses:
             subclass._read_again()
 
     def _checks_of_rules(cls) -> Checks:
@@ -238,6 +260,11 @@ class _Setup:
         cls._facts = _facts(
             cls, self.supports, self.abstract, self.location, self.policy
         )
+
+
+def _kind_of(rule: object) -> object:
+    """What two rules share that are checked alike."""
+    return getattr(function_of(rule), "__code__", type(rule))
 
 
 def _key(finding: Finding) -> tuple[str, str | None]:

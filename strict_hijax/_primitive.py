@@ -139,7 +139,7 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
             raise
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
-        # What JAX holds is copied and pickled as the user's instance that it stands for.
+        # What JAX holds is copied and pickled as the instance that it stands for.
         original = original_of(self)
         if original is self:
             return super().__reduce_ex__(protocol)

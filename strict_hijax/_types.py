@@ -56,9 +56,7 @@ def same_type(a: Any, b: Any) -> bool:
         return True
     unpickled = _jax.as_before_pickling
     try:
-        return bool(
-            _jax.typematch(a, b) or _jax.typematch(unpickled(a), unpickled(b))
-        )
+        return bool(_jax.typematch(a, b) or _jax.typematch(unpickled(a), unpickled(b)))
     except Exception:  # a hijax type may compare in any way it likes
         return type(a) is type(b)
 

@@ -202,7 +202,9 @@ def _transposed(
             for i, ct in enumerate(types)
         ]
         out_ct = tree_util.tree_unflatten(twin.out_tree, cotangents)
-        rule_of(twin, "transpose")(out_ct, *tree_util.tree_unflatten(twin.in_tree, args))
+        rule_of(twin, "transpose")(
+            out_ct, *tree_util.tree_unflatten(twin.in_tree, args)
+        )
         given = [acc.freeze() for acc in args if isinstance(acc, _jax.ValAccum)]
         return [ct for ct in given if not is_zero(ct)]
 
@@ -221,7 +223,9 @@ def trace_dce(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     for used in {tuple(way): way for way in ways}.values():
         used_outs = tree_util.tree_unflatten(twin.out_tree, used)
         try:
-            rule_of(twin, "dce")(used_outs, *([live] if _jax.DCE_TAKES_LIVE_INPUTS else []))
+            rule_of(twin, "dce")(
+                used_outs, *([live] if _jax.DCE_TAKES_LIVE_INPUTS else [])
+            )
         except StrictHijaxError as error:
             traced.findings += error.findings
         except Exception as error:
