@@ -94,7 +94,7 @@ def _fails(steps: Sequence[_Step], read: int, of_tuples: bool) -> bool:
 
 
 def _misreads_a_part(steps: Sequence[_Step], unpacking: int) -> bool:
-    """Whether a part of the pair, which is a tuple itself, is used as something else."""
+    """Whether a part of the pair, a tuple itself, is used as something else."""
     stored = steps[unpacking + 1 : unpacking + 3]
     parts = {step.value for step in stored if step.op == "STORE_FAST"}
     once = len(parts) == 2 and all(_stores(steps, part) == 1 for part in parts)
