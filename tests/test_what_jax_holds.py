@@ -282,6 +282,32 @@ def test_a_property_that_is_not_ready_yet():
     np.testing.assert_allclose(cls()(X), jnp.sin(X))
 
 
+class WithoutSelf(StrictHiPrim):
+    """At module level, so that it can be pickled."""
+
+    __init__ = init((AVAL,))
+
+    @staticmethod
+    def expand(x):
+        return jnp.sin(x)
+
+    @classmethod
+    def vjp_fwd(cls, nzs_in, x):
+        return cls()(x), x
+
+    @staticmethod
+    def vjp_bwd(x, g, x_acc):
+        x_acc.accum(g * jnp.cos(x))
+
+
+def test_rules_that_are_all_static_or_of_the_class():
+    for prim in (WithoutSelf(), copy.copy(held_by_jax(WithoutSelf()))):
+        np.testing.assert_allclose(prim(X), jnp.sin(X))
+        np.testing.assert_allclose(gradient(prim, X), jnp.cos(X), rtol=1e-6)
+    found = pickle.loads(pickle.dumps(WithoutSelf()))
+    np.testing.assert_allclose(found(X), jnp.sin(X))
+
+
 # --- rules on the instance ------------------------------------------------------------
 
 
