@@ -87,6 +87,7 @@ try:
     from jax._src.interpreters.ad import NullAccum as NullAccum
     from jax._src.interpreters.ad import RefAccum as RefAccum
     from jax._src.interpreters.ad import ValAccum as ValAccum
+    from jax._src.layout import AutoLayout as _AutoLayout
     from jax._src.sharding_impls import SingleDeviceSharding as _SingleDeviceSharding
     from jax._src.state.types import AbstractRef as AbstractRef
     from jax._src.state.types import ReadEffect as ReadEffect
@@ -304,6 +305,16 @@ def rematerialized(fun: Callable[..., Any], *args: Any) -> Any:
     transform = cast(Callable[..., tuple[Any, Any]], _remat.remat_transform)
     _, again = transform(policy, fun, *args, custom_vjp_rules=True)
     return again(*args)
+
+
+def as_before_pickling(aval: Any) -> Any:
+    """A type whose layout is free, as one that was never pickled.
+
+    What says so is one object of JAX's, of which pickling makes another.
+    """
+    if type(getattr(aval, "layout", None)) is type(_AutoLayout):
+        return aval.update(layout=_AutoLayout)
+    return aval
 
 
 def is_batching_spec(dim: Any) -> bool:

@@ -46,6 +46,8 @@ class Spec:
       supports: what it promises; None where it says nothing.
       layout: "one", "base" or "mixin".
       style: how `jvp`, `vjp_fwd` and `lin` get the primal: "self" or "expand".
+      late: where a rule is set late: "class" (it is deleted and set again), "instance"
+        (each has its own), "" for nowhere.
     """
 
     inputs: tuple[Tree, ...]
@@ -61,11 +63,13 @@ class Spec:
     supports: tuple[str, ...] | None = None
     layout: str = "one"
     style: str = "self"
+    late: str = ""
     number: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        return NAMES[: len(self.inputs)]
+        more = (f"x{i}" for i in range(len(NAMES), len(self.inputs)))
+        return (*NAMES[: len(self.inputs)], *more)
 
     @property
     def ins(self) -> list[Leaf]:
@@ -323,6 +327,11 @@ def primitive(spec: Spec) -> Primitive:
     keywords = {} if spec.supports is None else {"supports": repr(spec.supports)}
     of_base = frozenset(list(members)[::2]) if spec.layout != "one" else frozenset()
     name = f"Op{spec.number}"
+    late = [rule for rule, member in members.items() if isinstance(member, Method)]
+    late = late if spec.late else []
+    if spec.late == "instance":
+        own = (f"self.{rule} = partial(type(self).{rule}, self)" for rule in late)
+        init |= {f"own {rule}": line for rule, line in zip(late, own, strict=True)}
     return Primitive(
         spec,
         name,
@@ -333,6 +342,11 @@ def primitive(spec: Spec) -> Primitive:
         tuple(map(values, spec.inputs)),
         layout=spec.layout,
         of_base=of_base,
+        after=tuple(
+            f"{name}.{rule}, _ = {name}.__dict__['{rule}'], delattr({name}, '{rule}')"
+            for rule in late
+            if spec.late == "class" and rule not in of_base
+        ),
     )
 
 

@@ -119,10 +119,13 @@ def primitive_specs(draw: st.DrawFn, **fixed: Any) -> primitives.Spec:
     needs = dict(fixed.get("needs", {}))
     alone = reverse in ("accums", "retval") and not (jvp or lin or has)
     refs = needs.get("refs", alone and draw(st.integers(0, 3)) == 0)
+    late = "" if fixed else draw(st.sampled_from(["", "", "class", "instance"]))
     rules = set() if refs else rules
     linear = "transpose" in rules
     needs |= {"refs": refs} | ({"integers": False} if linear else {})
     ins = draw(inputs(**needs))
+    if not fixed and not rules and draw(st.integers(0, 4)) == 0:
+        ins = (*ins, *[Leaf((), "float32")] * 70)
     out = draw(outputs(**needs.get("output", {})))
     third = drawn("third", "", "True", "tree")
     fourth = reverse == "accums" and lin != "from_jvp" and draw(st.integers(0, 3)) == 0
@@ -139,6 +142,7 @@ def primitive_specs(draw: st.DrawFn, **fixed: Any) -> primitives.Spec:
         rules=frozenset(rules),
         layout=drawn("layout", "one", "base", "mixin"),
         style=drawn("style", "self", "expand"),
+        late=late,
         number=draw(st.integers(0, 10**6)),
     )
     promise = fixed.get("promise", bool(has) or draw(st.booleans()))
