@@ -201,7 +201,9 @@ def _raises(eqn: Any, states: list[State], _: list[Any]) -> State:
     if not base.mixed and (base.part is Part.UNIFORM or power > 0):
         part = base.part if base.part < Part.VARIES else part
     even = power != 0 and power % 2 == 0 and _is_real(eqn.invars[0])
-    degree = None if base.degree is None else base.degree * power
+    degree = base.degree
+    if degree is not None and degree != NO_POWER:
+        degree *= power
     return _shaped(state, degree, part, positive=even or _is_not_negative(eqn))
 
 
