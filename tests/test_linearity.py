@@ -63,6 +63,40 @@ def conjugate_gradients_in_a_loop(x, t):
     return lax.while_loop(lambda s: s[1] @ s[1] > 1e-9, step, (jnp.zeros(4), t, t))[0]
 
 
+def lanczos(x, t):
+    """Two normalised steps: neither is linear, and the solution is."""
+    size, a = jnp.linalg.norm(t), 3 * jnp.eye(4) + jnp.outer(x, x)
+    q = t / size
+    rest = a @ q - (q @ (a @ q)) * q
+    beta = jnp.linalg.norm(rest)
+    r = rest / beta
+    small = jnp.array([[q @ (a @ q), beta], [beta, r @ (a @ r)]])
+    y = jnp.linalg.solve(small, jnp.array([size, 0.0]))
+    return y[0] * q + y[1] * r
+
+
+def reflected_twice(x, t):
+    v = t + jnp.sign(t[0]) * jnp.linalg.norm(t) * jnp.eye(4)[0]
+    v = v / jnp.linalg.norm(v)
+    once = t - 2 * v * (v @ t)
+    return once - 2 * v * (v @ once)
+
+
+def through_float16(x, t):
+    """Scaled to the range of a narrow dtype, and back."""
+    scale = jnp.maximum(jnp.abs(t).max(), 1e-20) / 127
+    return (x * t / scale).astype(jnp.float16).astype(jnp.float32) * scale
+
+
+def scaled_by_rms(x, t):
+    scale = jnp.sqrt(jnp.mean(t * t) + 1e-6)
+    return x * (t / scale) * scale
+
+
+def by_logarithms(x, t):
+    return jnp.sign(t) * jnp.exp(jnp.log(jnp.abs(t)) + jnp.log(jnp.abs(x)))
+
+
 def scattered(x, t):
     return jnp.zeros(6).at[1:3].set(t[:2]).at[jnp.arange(2)].add(t[2:])
 
@@ -262,6 +296,14 @@ LINEAR: dict[str, Callable[..., Any]] = {
         t,
         jax.random.rademacher(jax.random.key(0), (3, 4), jnp.float32),
     )[1],
+    "a Krylov space": lanczos,
+    "two reflections": reflected_twice,
+    "through float16": through_float16,
+    "scaled by its rms, and back": scaled_by_rms,
+    "by logarithms": by_logarithms,
+    "gmres": lambda x, t: jax.scipy.sparse.linalg.gmres(
+        3 * jnp.eye(4) + jnp.outer(x, x), t, restart=2, maxiter=2
+    )[0],
     "linear_solve": lambda x, t: lax.custom_linear_solve(
         lambda v: v * (1 + x * x), t, lambda mv, b: b / (1 + x * x), symmetric=True
     ),
@@ -513,7 +555,9 @@ def test_empty_arrays_and_integers_are_zero():
 
 
 def test_the_tangents_of_integers_are_zero():
-    integers, float0 = (jax.ShapeDtypeStruct((4,), d) for d in (int, jax.dtypes.float0))
+    integers, float0 = (
+        jax.ShapeDtypeStruct((4,), d) for d in (jnp.int32, jax.dtypes.float0)
+    )
     jaxpr = jax.make_jaxpr(lambda x, n, t, _: (x * n, t * n))(X, integers, X, float0)
     assert not faulty_equations(jaxpr, [False, False, True, True], 1)
     jaxpr = jax.make_jaxpr(lambda x, n, t, _: (x * n, t + n))(X, integers, X, float0)

@@ -50,7 +50,6 @@ class Origin(enum.IntFlag):
 
 NO_POWER = math.inf  # scales like no power at all, as `1 + t`
 NOT_LINEAR = -math.inf  # like some power, perhaps, and certainly not the first
-_LARGEST_POWER = 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,14 +139,11 @@ class State:
         """The same, made of this."""
         return dataclasses.replace(self, origin=origin)
 
-    def with_part(self, part: Part) -> State:
-        """The same with another constant part."""
-        return dataclasses.replace(self, part=part, number=None)
-
     @property
     def where_chosen(self) -> State:
         """The same where a primal chooses it, which may be just where it is zero."""
-        return self.with_part(Part.UNKNOWN) if self.part is Part.VARIES else self
+        hidden = Part.UNKNOWN if self.part is Part.VARIES else self.part
+        return dataclasses.replace(self, part=hidden)
 
 
 ZERO = State(Kind.CONSTANT, number=0.0)
@@ -168,8 +164,6 @@ def scaling(power: float | None, part: Part = Part.UNKNOWN) -> State:
     """A value that depends on tangents and scales with a power, if that is known."""
     if power is None or math.isnan(power):
         return State(Kind.UNKNOWN, part)
-    if _LARGEST_POWER < abs(power) < NO_POWER:
-        return State(Kind.NONLINEAR, part)
     flat = power in (0.0, 1.0, NO_POWER, NOT_LINEAR)
     kind = Kind.UNKNOWN if flat else Kind.NONLINEAR
     return State(kind, part, power=power)
