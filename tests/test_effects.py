@@ -14,6 +14,7 @@ from strict_hijax import (
     EffectError,
     UntraceableRuleError,
     UsageError,
+    _jax,
     checked_custom_vjp,
 )
 from strict_hijax._jax import Effect, IOEffect, custom_derivatives_allowed_effects
@@ -330,3 +331,17 @@ def test_a_policy_of_the_users_own_is_not_told_in_jaxs_words():
     place = error.hint.splitlines()[-1]
     name, module = place.removeprefix("  # ").split(" is in ")
     assert hasattr(importlib.import_module(module), name)
+
+
+def test_what_is_called_twice_is_looked_into_once(monkeypatch):
+    looked, body = [], log
+    inner = _jax.inner_jaxprs
+    monkeypatch.setattr(
+        _jax, "inner_jaxprs", lambda params: looked.append(params) or inner(params)
+    )
+    for _ in range(40):
+        body = jax.jit(lambda x, f=body: f(x) + f(x))
+    action = lambda: define(body, "fwd", example_args=(SPEC,), effects="pure")  # noqa: E731
+    error = error_of(action, "SH503", EffectError, NotImplementedError)
+    assert "`io_callback`" in str(error)
+    assert len(looked) <= 3 * 41

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+from .detours import DETOURS
 from .source import Member, Method, Primitive
 from .trees import Leaf, Tree, leaves, numbered, places, types, values, written
 
@@ -48,6 +49,7 @@ class Spec:
       style: how `jvp`, `vjp_fwd` and `lin` get the primal: "self" or "expand".
       late: where a rule is set late: "class" (it is deleted and set again), "instance"
         (each has its own), "" for nowhere.
+      detour: what tangents of outputs are sent through, by its name; "" for nothing.
     """
 
     inputs: tuple[Tree, ...]
@@ -64,6 +66,7 @@ class Spec:
     layout: str = "one"
     style: str = "self"
     late: str = ""
+    detour: str = ""
     number: int = 0
 
     @property
@@ -142,6 +145,12 @@ class Writer:
             for i in self.spec.float_ins
         ]
         return f"{self.scale}({' + '.join(terms)})"
+
+    def detour(self, j: int) -> Iterator[str]:
+        """A line that sends a tangent through what leaves it as it is."""
+        if self.spec.detour:
+            x, t = f"x_{self.spec.float_ins[0]}", f"dot_{j}"
+            yield f"{t} = {DETOURS[self.spec.detour].format(x=x, t=t)}"
 
     def slope(self, i: int, t: str) -> str:
         template = FUNCTIONS[self.spec.functions[i]][1]
@@ -253,6 +262,7 @@ class Writer:
         for j, leaf in enumerate(spec.outs):
             if leaf.is_float:
                 lines.append(f"dot_{j} = {self.tangent(j, leaf, 't')}")
+                lines += self.detour(j)
             else:
                 lines.append(f"dot_{j} = no_tangent({leaf.shape})")
         return tuple(lines)

@@ -125,6 +125,8 @@ def steps(program: Any, *, strict: bool, typed: bool) -> Iterator[Step]:
     more = program.notes.get("steps")
     if more is not None:
         yield from more(program, scope, strict)
+    elif strict and program.notes.get("checked"):
+        yield Stage.CHECK, lambda: check(eval(program.construct, scope))
     elif isinstance(program, Primitive):
         yield from _of_primitive(program, scope)
     elif isinstance(program, HiType):
