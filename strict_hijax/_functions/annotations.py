@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-import linecache
 import operator
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -89,43 +87,6 @@ def _dtype(dtypes: Any) -> Any:
         return jax.numpy.dtype(name)
     except TypeError:
         raise Uncovered(f"has the dtype {name}, which JAX does not have") from None
-
-
-# --- names ----------------------------------------------------------------------------
-
-
-def is_bound_nowhere(name: str, function: Any) -> bool:
-    """Whether a name is certainly a mistake: the function's module never binds it.
-
-    A name that it binds further down, for type checkers alone, or by `exec` may come.
-    """
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    filename = getattr(module, "__file__", None)
-    code = getattr(function, "__code__", None)
-    if filename is None or code is None or code.co_filename != filename:
-        return False  # of a notebook, whose next cell may bind it
-    try:
-        tree = ast.parse("".join(linecache.getlines(filename)))
-    except (SyntaxError, ValueError):
-        return False
-    nodes = list(ast.walk(tree))
-    return len(nodes) > 1 and not any(_may_bind(node, name) for node in nodes)
-
-
-def _may_bind(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.Name(id=found, ctx=ast.Store()):
-            return found == name
-        case ast.Name(id=found):
-            return found in ("exec", "globals", "vars", "setattr", "__getattr__")
-        case ast.alias(name=found, asname=other):
-            return found == "*" or name in (other, found.partition(".")[0])
-        case ast.arg(arg=found):
-            return found == name
-        case ast.Constant(value=found):
-            return found == name
-        case _:
-            return getattr(node, "name", None) == name
 
 
 # --- axes -----------------------------------------------------------------------------
