@@ -7,7 +7,6 @@ covers several dtypes stands for the usual one, such as float32 of `Float`.
 from __future__ import annotations
 
 import ast
-import difflib
 import operator
 import types
 import typing
@@ -116,11 +115,7 @@ def _as_sizes(size: Any) -> tuple[int, ...]:
 def _lookup(name: str, dims: Mapping[str, Any], size: Any = 1) -> Any:
     if name in dims:
         return dims[name]
-    near = difflib.get_close_matches(name, dims, n=1, cutoff=0.5)
-    did_you_mean = f" (it has {near[0]!r})" if near else ""
-    uncovered = Uncovered(
-        f"has the axis {name!r}, which `dims` does not have{did_you_mean}"
-    )
+    uncovered = Uncovered(f"has the axis {name!r}, which `dims` does not have")
     uncovered.missing = name, size
     raise uncovered
 
