@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._errors import Finding, Location
+from ._names import nearest
 
 NO_USERS_CODE = (
     __name__.partition(".")[0],
@@ -83,21 +83,19 @@ def refuse_unknown_keywords(
     if not kwargs or any(hasattr(hook, "__func__") for hook in hooks):
         return
     name = next(iter(kwargs))
-    near = difflib.get_close_matches(name, ours, n=1, cutoff=0.5)
+    near = nearest(name, ours)
     listed = ", ".join(f"{keyword}=" for keyword in ours)
     of_functions = name in _OF_FUNCTIONS
-    if of_functions:
-        near = []
     raise Finding(
         code="SH117",
         subject=subject,
         headline=f"`{subject}`: there is no class keyword {name!r}"
-        + (f"; did you mean {near[0]!r}?" if near else ".")
+        + (f"; did you mean {near!r}?" if near else ".")
         + (" It is for `checked_custom_vjp`." if of_functions else ""),
         path=name,
         expected=f"{listed}, or what an `__init_subclass__` takes",
         got=f"{name}={kwargs[name]!r:.60}",
-        remedies=(f"{near[0]}=...",)
+        remedies=(f"{near}=...",)
         if near
         else (f"# delete `{name}=`: a class is checked by its `examples`",)
         if of_functions
@@ -136,14 +134,14 @@ class Promises(NamedTuple):
 
     def _wrong(self, subject: str, value: object, what: str) -> Finding:
         name = self.other_words.get(value, value) if isinstance(value, str) else ""
-        near = difflib.get_close_matches(str(name), self.known, n=1, cutoff=0.5)
+        near = nearest(name, self.known)
         return Finding(
             code="SH117",
             subject=subject,
             headline=f"`{subject}`: {value!r:.60} in supports= {what}"
-            + (f"; did you mean {near[0]!r}?" if near and value != near[0] else "."),
+            + (f"; did you mean {near!r}?" if near and value != near else "."),
             path="supports",
             expected=f"a tuple with any of: {', '.join(self.known)}",
             got=f"{value!r:.60}",
-            remedies=(f'supports=("{near[0] if near else self.known[0]}",)',),
+            remedies=(f'supports=("{near or self.known[0]}",)',),
         )

@@ -6,12 +6,12 @@ type which a library registers is allowed here too.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from . import _jax
 from ._errors import Finding, Location
+from ._names import nearest
 from ._rules import BACKWARD_RULES
 
 POLICIES = ("jax", "remat", "pure")
@@ -77,8 +77,8 @@ def parse_policy(policy: Any, subject: str) -> EffectPolicy:
 
 def _wrong_policy(policy: Any, subject: str) -> Exception:
     got = repr(policy)[:60]
-    near = difflib.get_close_matches(str(policy).lower(), POLICIES, n=1, cutoff=0.5)
-    did_you_mean = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(policy, POLICIES)
+    did_you_mean = f"; did you mean {near!r}?" if near else ""
     return Finding(
         code="SH504",
         subject=subject,

@@ -223,15 +223,6 @@ def test_annotations_of_every_kind():
     ]
 
 
-def test_a_name_that_is_not_there_yet_puts_the_check_off():
-    def fun(x: "NotYet", w: "NotYet"):
-        return x * w
-
-    checked = define_norm(fun, bwd=lambda res, ct: (ct, ct), dims={"b": 2, "d": 3})
-    with pytest.raises(ValueError, match="SH416"):
-        checked(X, jnp.ones(3))
-
-
 # --- other arguments ------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from strict_hijax import check
+from strict_hijax import check, ignore
 from tests.primitives import found_in, gradient, init, sine
 
 X, W = jnp.ones((4, 3)), jnp.ones(4)
@@ -34,19 +34,27 @@ def test_swapped_cotangents_are_one_finding_and_a_question() -> None:
     assert (error.code, error.path, len(error.findings)) == ("SH315", "x", 1)
     assert isinstance(error, ValueError)
     assert "are the cotangents swapped?" in str(error)
-    assert error.hint.startswith("return x_ct, w_ct ")
-    assert "x: float32[4,3]; w: float32[4]" in str(error)
+    assert error.hint == "give to `x` what is for `w`, and to `w` what is for `x`"
+    assert (error.expected, error.got) == ("float32[4,3]", "float32[4]")
 
 
-def test_swapped_dtypes_alone_are_told_alike() -> None:
-    types = jax.typeof(W), jax.typeof(W.astype("bfloat16"))
-    prim = product(
-        __init__=init(types),
+def swapped_dtypes() -> Any:
+    return product(
+        __init__=init((jax.typeof(W), jax.typeof(W.astype("bfloat16")))),
         expand=lambda self, x, w: x,
         vjp_bwd_retval=lambda self, res, g: (g.astype("bfloat16"), g),
     )
-    error = found_in(lambda: gradient(prim, W, W.astype("bfloat16")))
+
+
+def test_swapped_dtypes_alone_are_told_alike() -> None:
+    error = found_in(lambda: gradient(swapped_dtypes(), W, W.astype("bfloat16")))
+    assert (error.code, len(error.findings)) == ("SH316", 1)
     assert "are the cotangents swapped?" in str(error)
+
+
+def test_swapped_dtypes_are_accepted_where_other_dtypes_are_meant() -> None:
+    with ignore("SH316"):
+        gradient(swapped_dtypes(), W, W.astype("bfloat16"))
 
 
 def test_a_swapped_container_is_no_other_structure() -> None:
@@ -57,10 +65,11 @@ def test_a_swapped_container_is_no_other_structure() -> None:
         vjp_bwd_retval=lambda self, res, g: ({"w": g[:, 0]}, g),
     )
     error = found_in(lambda: gradient(prim, X, {"w": W}))
-    assert "for `x` and `p` fit one another's places" in str(error)
+    assert error.code == "SH314"
+    assert "for `x` and `p` fit one" in str(error)
 
 
-def test_accumulators_given_each_other_s_name_the_user_s_parameters() -> None:
+def test_accumulators_given_each_other_s_are_one_finding_in_its_place() -> None:
     def vjp_bwd(self: Any, res: Any, g: Any, dx: Any, dw: Any) -> None:
         x_ct, w_ct = backward(res, g)
         dx.accum(w_ct)
@@ -68,7 +77,7 @@ def test_accumulators_given_each_other_s_name_the_user_s_parameters() -> None:
 
     error = found_in(lambda: check(product(vjp_bwd=vjp_bwd)))
     assert (error.code, len(error.findings)) == ("SH315", 1)
-    assert error.hint == "dx.accum(x_ct); dw.accum(w_ct)"
+    assert error.hint.startswith("give to `x` what is for `w`, ")
     assert error.location is not None
     assert error.location.filename == __file__
 
@@ -99,7 +108,7 @@ def test_swapped_output_and_residuals_are_a_question(rule: str) -> None:
         rules["linearized"] = lambda self, res, x_dot, w_dot: x_dot.sum()
     error = found_in(lambda: check(product(**rules)))
     assert (error.rule, len(error.findings)) == (rule, 1)
-    assert "are output and residuals swapped?" in str(error)
+    assert "are output and residuals" in str(error)
     assert error.hint.startswith("return out, residuals ")
 
 

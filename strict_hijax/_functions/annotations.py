@@ -7,10 +7,7 @@ covers several dtypes stands for the usual one, such as float32 of `Float`.
 from __future__ import annotations
 
 import ast
-import difflib
-import linecache
 import operator
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -91,43 +88,6 @@ def _dtype(dtypes: Any) -> Any:
         raise Uncovered(f"has the dtype {name}, which JAX does not have") from None
 
 
-# --- names ----------------------------------------------------------------------------
-
-
-def is_bound_nowhere(name: str, function: Any) -> bool:
-    """Whether a name is certainly a mistake: the function's module never binds it.
-
-    A name that it binds further down, for type checkers alone, or by `exec` may come.
-    """
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    filename = getattr(module, "__file__", None)
-    code = getattr(function, "__code__", None)
-    if filename is None or code is None or code.co_filename != filename:
-        return False  # of a notebook, whose next cell may bind it
-    try:
-        tree = ast.parse("".join(linecache.getlines(filename)))
-    except (SyntaxError, ValueError):
-        return False
-    nodes = list(ast.walk(tree))
-    return len(nodes) > 1 and not any(_may_bind(node, name) for node in nodes)
-
-
-def _may_bind(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.Name(id=found, ctx=ast.Store()):
-            return found == name
-        case ast.Name(id=found):
-            return found in ("exec", "globals", "vars", "setattr", "__getattr__")
-        case ast.alias(name=found, asname=other):
-            return found == "*" or name in (other, found.partition(".")[0])
-        case ast.arg(arg=found):
-            return found == name
-        case ast.Constant(value=found):
-            return found == name
-        case _:
-            return getattr(node, "name", None) == name
-
-
 # --- axes -----------------------------------------------------------------------------
 
 
@@ -155,11 +115,7 @@ def _as_sizes(size: Any) -> tuple[int, ...]:
 def _lookup(name: str, dims: Mapping[str, Any], size: Any = 1) -> Any:
     if name in dims:
         return dims[name]
-    near = difflib.get_close_matches(name, dims, n=1, cutoff=0.5)
-    did_you_mean = f" (it has {near[0]!r})" if near else ""
-    uncovered = Uncovered(
-        f"has the axis {name!r}, which `dims` does not have{did_you_mean}"
-    )
+    uncovered = Uncovered(f"has the axis {name!r}, which `dims` does not have")
     uncovered.missing = name, size
     raise uncovered
 

@@ -16,6 +16,11 @@ from jax import tree_util
 from strict_hijax import _jax
 from strict_hijax._accumulators import Watches
 from strict_hijax._errors import Finding, Location
+from strict_hijax._exchanged import (
+    ask_if_exchanged,
+    places_of_arguments,
+    places_of_leaves,
+)
 from strict_hijax._types import (
     cotangent_type,
     describe_value,
@@ -28,7 +33,6 @@ from strict_hijax._types import (
 
 from .asked import ask_bwd, borne_out
 from .cotangents import cotangent_finding, is_none, spread
-from .exchanged import exchanged_accumulators, exchanged_cotangents
 from .rules import FunctionRules, Inputs, innermost
 
 
@@ -148,10 +152,8 @@ def _cotangents(
     if type(cotangents) is not tuple or len(cotangents) != inputs.count:
         return [_no_tuple(rules, cotangents, inputs.count, names)]
     findings: list[Finding] = []
-    if not _jax.bwd_checks_disabled():
-        exchanged = exchanged_cotangents(rules, inputs, names, cotangents)
-        if exchanged is not None:
-            return [exchanged]
+    wanted = list(map(cotangent_type, inputs.avals))
+    arguments = places_of_arguments(names, inputs.treedef, wanted, cotangents)
     entries: list[tuple[Any, bool]] = []
     for name, child, ct in zip(
         names, inputs.treedef.children(), cotangents, strict=True
@@ -161,8 +163,10 @@ def _cotangents(
             findings.append(_wrong_structure(rules, name, child, ct))
         else:
             entries += part
-    if findings or _jax.bwd_checks_disabled():
+    if _jax.bwd_checks_disabled():
         return findings
+    if findings:
+        return ask_if_exchanged(findings, arguments)
     paths = list(paths_of(inputs.treedef, names))
     copied: set[int] = set()
     for (ct, is_copy), path, aval in zip(entries, paths, inputs.avals, strict=True):
@@ -171,8 +175,9 @@ def _cotangents(
             findings.append(found)
         copied.add(id(ct))
     if not findings and not may_skip and all(ct is None for ct, _ in entries):
-        findings += _all_none(rules, inputs, paths)
-    return findings
+        return list(_all_none(rules, inputs, paths))
+    leaves = places_of_leaves(paths, wanted, [ct for ct, _ in entries])
+    return ask_if_exchanged(findings, arguments, leaves)
 
 
 def _fit(cotangents: Any, inputs: Inputs) -> bool:
@@ -322,15 +327,15 @@ def _accumulators(
     if _jax.bwd_checks_disabled():
         return []
     paths = list(paths_of(inputs.treedef, rules.dynamic_names(inputs.count)))
-    given = _wrongly_given(watches)
-    if (exchanged := exchanged_accumulators(rules, inputs, paths, given)) is not None:
-        return [exchanged]
     found: list[Finding] = []
     for watch, path, aval in zip(watches, paths, inputs.avals, strict=True):
         for ct, (filename, line) in [] if watch is None else watch.wrong:
             place = Location(filename, line, f"in {rules.rule_name('bwd')}")
             finding = cotangent_finding(rules, path, aval, ct, location=place)
             found += [] if finding is None else [finding]
+    types = list(map(cotangent_type, inputs.avals))
+    places = places_of_leaves(paths, types, _wrongly_given(watches))
+    found = ask_if_exchanged(found, places)
     wanted = [(w, p) for w, p in zip(watches, paths, strict=True) if w is not None]
     if wanted and not may_skip and not any(watch.touched for watch, _ in wanted):
         what = "gives nothing to any accumulator"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from strict_hijax._errors import Finding
 from strict_hijax._raised import in_short, raised_at
 from strict_hijax._types import describe_value, type_of
 
-from .annotations import Uncovered, is_bound_nowhere, missing_axes, spec_of
+from .annotations import Uncovered, missing_axes, spec_of
 from .rules import FunctionRules, Inputs
 
 type Source = Literal["example_args", "dims", "check"]
@@ -56,7 +55,7 @@ class DeclaredTypes:
         return "example_args" if self.dims is None else "dims"
 
     def inputs(self, rules: FunctionRules) -> Inputs | None:
-        """The declared inputs, or None if there are none, or not yet."""
+        """The declared inputs, or None if there are none."""
         if self.example_args is not None:
             return given_inputs(rules, self.example_args, {}, "example_args")
         if self.dims is not None:
@@ -101,18 +100,13 @@ def _spec_type(leaf: Any) -> Any | None:
     return leaf if isinstance(leaf, _jax.AbstractValue) else type_of(leaf)
 
 
-def _from_annotations(rules: FunctionRules, dims: Mapping[str, Any]) -> Inputs | None:
+def _from_annotations(rules: FunctionRules, dims: Mapping[str, Any]) -> Inputs:
     try:
         annotations = inspect.get_annotations(inspect.unwrap(rules.fun), eval_str=True)
-    except NameError as error:
-        function, name = inspect.unwrap(rules.fun), error.name or ""
-        if is_bound_nowhere(name, function):
-            where = _annotated_with(function, name)
-            reason = f"is annotated with `{name}`, which its module never defines"
-            raise _uncovered(rules, where, reason, dims).error() from None
-        return None  # a name that the module defines further down
-    except (TypeError, ValueError, SyntaxError, AttributeError) as error:
-        raise _uncovered(rules, "its annotations", str(error), dims).error() from None
+    except Exception as error:  # anything may stand in one
+        reason = f"has an annotation that cannot be read here: {in_short(error)}"
+        remedy = "define or import the name above the function, not below it"
+        raise _uncovered(rules, rules.name, reason, dims, remedy).error() from None
     args: list[Any] = []
     for index, parameter in enumerate(_positional(rules)):
         static = index in rules.nondiff_argnums
@@ -130,16 +124,10 @@ def _from_annotations(rules: FunctionRules, dims: Mapping[str, Any]) -> Inputs |
             name, reason = parameter.name, str(uncovered)
             named = [annotations.get(p.name) for p in _positional(rules)[index:]]
             absent = dict(missing_axes(named, dims) if uncovered.missing else ())
-            raise _uncovered(rules, name, reason, dims, absent).error() from None
+            remedy = f"dims={_with_absent(dims, absent)}   # a size for each name"
+            remedies = (remedy,) if absent else ()
+            raise _uncovered(rules, name, reason, dims, *remedies).error() from None
     return given_inputs(rules, tuple(args), {}, "dims")
-
-
-def _annotated_with(function: Any, name: str) -> str:
-    """The parameter whose annotation, a string, has a name in it."""
-    for parameter, annotation in inspect.get_annotations(function).items():
-        if re.search(rf"\b{re.escape(name)}\b", str(annotation)):
-            return parameter
-    return "its result"
 
 
 def _positional(rules: FunctionRules) -> Sequence[inspect.Parameter]:
@@ -282,12 +270,9 @@ def _uncovered(
     name: str,
     reason: str,
     dims: Mapping[str, Any],
-    absent: Mapping[str, Any] | None = None,
+    remedy: str | None = None,
 ) -> Finding:
-    if absent:
-        remedy = f"dims={_with_absent(dims, absent)}   # a size for each name"
-    else:
-        remedy = f'{name}: Float[Array, "..."]   # with names that `dims` has'
+    remedy = remedy or f'{name}: Float[Array, "..."]   # with names that `dims` has'
     return rules.finding(
         "SH426",
         None,

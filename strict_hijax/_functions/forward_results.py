@@ -14,11 +14,11 @@ from jax import tree_util
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding
+from strict_hijax._exchanged import asked_if_second, is_output_second
 from strict_hijax._types import describe_value, type_of
 
 from .asked import ask_fwd, borne_out
-from .exchanged import is_output_second
-from .outputs import Departure, departures
+from .outputs import Departure, departures, types_of
 from .outputs import OutputTypes as OutputTypes
 from .returned_refs import returned_ref_findings
 from .rules import FunctionRules
@@ -55,21 +55,11 @@ def _findings(
     if refs and role == "fwd":
         return refs
     findings = [] if primal is None else list(_output(rules, role, out, primal))
-    if findings:
-        types = OutputTypes.of(out), OutputTypes.of(residuals)
-        if is_output_second(*types, primal):
-            return [_output_second(findings[0])]
+    if findings and primal is not None:
+        types = types_of(out), types_of(residuals), (primal.treedef, primal.avals)
+        if is_output_second(*types, types_of(args)[1]):
+            return [asked_if_second(findings[0])]
     return findings + list(_residuals(rules, role, residuals))
-
-
-def _output_second(finding: Finding) -> Finding:
-    """The same fault, where the second of the pair has the types of the output."""
-    sentence = finding.headline.rstrip(".")
-    return finding._replace(
-        headline=f"{sentence}; the second of the pair has the type of the output. Are "
-        "output and residuals swapped?",
-        remedies=("return out, res   # the output comes first", *finding.remedies),
-    )
 
 
 def _no_pair(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from strict_hijax._effects import EffectPolicy, parse_policy
 from strict_hijax._errors import Finding, parse_codes
+from strict_hijax._names import nearest
 
 from .declared_types import DeclaredTypes
 from .rules import qualified_name
@@ -88,15 +88,15 @@ def refuse_unknown(tool: str, kwargs: Mapping[str, Any]) -> None:
     known = (*_STOCK_OPTIONS, *_OPTIONS)
     for name in kwargs:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            did_you_mean = f"; did you mean `{near[0]}`?" if near else "."
+            near = nearest(name, known)
+            did_you_mean = f"; did you mean `{near}`?" if near else "."
             raise _usage(
                 tool,
                 name,
                 f"takes no argument `{name}`{did_you_mean}",
                 expected=", ".join(known),
                 got=name,
-                remedies=(f"{near[0]}=...",) if near else (),
+                remedies=(f"{near}=...",) if near else (),
             ).error()
 
 

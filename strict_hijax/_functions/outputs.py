@@ -29,9 +29,14 @@ class OutputTypes:
     @classmethod
     def of(cls, value: Any) -> OutputTypes | None:
         """Those of a value, or None where a leaf has no JAX type."""
-        leaves, treedef = tree_util.tree_flatten(value)
-        avals = [type_of(_value(leaf)) for leaf in leaves]
+        treedef, avals = types_of(value)
         return None if None in avals else cls(treedef, tuple(avals))
+
+
+def types_of(value: Any) -> tuple[Any, list[Any]]:
+    """The structure of a value, and the types of its leaves, None where it has none."""
+    leaves, treedef = tree_util.tree_flatten(value)
+    return treedef, [type_of(_value(leaf)) for leaf in leaves]
 
 
 def _value(leaf: Any) -> Any:
@@ -53,12 +58,12 @@ class Departure(NamedTuple):
 
 def departures(out: Any, primal: OutputTypes) -> Iterator[Departure]:
     """Where an output is not that of the function; of a structure, the first place."""
-    leaves, treedef = tree_util.tree_flatten(out)
-    avals = [type_of(_value(leaf)) for leaf in leaves]
+    treedef, avals = types_of(out)
     paths = [f"output{path}" for path in paths_of(treedef)]
     if None in avals:
         index = avals.index(None)
-        yield Departure(paths[index], "a JAX value", describe_value(leaves[index]))
+        got = describe_value(tree_util.tree_leaves(out)[index])
+        yield Departure(paths[index], "a JAX value", got)
     elif treedef != primal.treedef:
         yield Departure(*_other_structure(primal.treedef, out), is_of_structure=True)
     else:

@@ -46,7 +46,7 @@ def findings_once_complete(facts: TypeFacts) -> list[Finding]:
 
 def missing(facts: TypeFacts, names: tuple[str, ...]) -> Iterator[Finding]:
     """One finding for each method that a promised use needs and that is not there."""
-    meant = {found.method for found in look_alikes(facts)}
+    meant = {found.rule for found in look_alikes(facts)}
     for name in names:
         if name in facts.methods or name in meant:
             continue

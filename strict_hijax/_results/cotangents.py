@@ -12,6 +12,12 @@ from strict_hijax._accumulators import Watches
 from strict_hijax._definition import ClassFacts
 from strict_hijax._definition.presence import class_line
 from strict_hijax._errors import Finding, Location
+from strict_hijax._exchanged import (
+    Place,
+    ask_if_exchanged,
+    places_of_arguments,
+    places_of_leaves,
+)
 from strict_hijax._jax_primitives import Refused, cotangents_by_leaf
 from strict_hijax._rules import RULES
 from strict_hijax._types import (
@@ -30,8 +36,6 @@ from strict_hijax._types import (
     type_of,
     types_are,
 )
-
-from .exchanged import exchanged_accumulators, exchanged_cotangents
 
 
 def logs_findings(facts: ClassFacts, rule: str, result: Any) -> list[Finding]:
@@ -136,26 +140,24 @@ def accumulator_findings(
     paths = list(paths_of(prim.in_tree, _names(facts, prim)))
     may_skip = any_zero(out_ct) or not tree_util.tree_leaves(out_ct)
     names = list(paths_of(prim.in_tree, facts.accumulators(rule, len(prim.in_avals))))
-    findings: list[Finding] = []
-    once: list[tuple[str, str, Any, Any, Location]] = []
+    findings, untouched = list[Finding](), list[Finding]()
     for watch, path, name in zip(watches, paths, names, strict=False):
         if watch is None:
             continue
-        if len(watch.wrong) == 1:
-            ((cotangent, (filename, line)),) = watch.wrong
-            place = Location(filename, line, f"in {rule}")
-            once.append((path, name, watch.aval, cotangent, place))
         for cotangent, (filename, line) in watch.wrong:
             place = Location(filename, line, f"in {rule}")
             finding = cotangent_finding(facts, rule, path, watch.aval, cotangent, place)
             if finding is not None:
                 findings.append(finding)
         if not watch.touched and not may_skip:
-            findings.append(_untouched(facts, rule, path, name))
-    if exchanged := exchanged_accumulators(facts, rule, once):
-        others = [f for f in findings if f.path not in {path for path, *_ in once}]
-        return [exchanged, *_without_repeats(others)]
-    return _without_repeats(findings)
+            untouched.append(_untouched(facts, rule, path, name))
+    wrong = [(p, w) for p, w in zip(paths, watches, strict=False) if w and w.wrong]
+    places = places_of_leaves(
+        [path for path, _ in wrong],
+        [watch.aval for _, watch in wrong],
+        [watch.wrong[0][0] for _, watch in wrong],
+    )
+    return _without_repeats([*ask_if_exchanged(findings, places), *untouched])
 
 
 def _without_repeats(findings: Iterable[Finding]) -> list[Finding]:
@@ -200,8 +202,6 @@ def cotangents_findings(
     no_tree = result is None or isinstance(result, Iterator)
     if no_tree or (len(names) > 1 and type_of(result) is not None):
         return [_one_for_all(facts, rule, result, names)]
-    if exchanged := exchanged_cotangents(facts, prim, rule, result, names):
-        return [exchanged]
     paths = paths_of(prim.in_tree, names)
     found: dict[tuple[int, str], Finding] = {}  # of what JAX copies to several leaves
     for leaf, aval, path in zip(leaves, prim.in_avals_flat, paths, strict=True):
@@ -215,7 +215,14 @@ def cotangents_findings(
             finding = cotangent_finding(facts, rule, path, expected, leaf, where)
         if finding is not None:
             found.setdefault((id(leaf), str(finding.expected)), finding)
-    return list(found.values())
+    return ask_if_exchanged(list(found.values()), _places(prim, names, result))
+
+
+def _places(prim: Any, names: Sequence[str], result: Any) -> list[Place]:
+    if not isinstance(result, tuple | list):
+        return []
+    wanted = list(map(cotangent_type, prim.in_avals_flat))
+    return places_of_arguments(names, prim.in_tree, wanted, result)
 
 
 def _cotangents_fit(prim: Any, result: Any) -> bool:
@@ -243,15 +250,15 @@ def _refused(
     """Why JAX does not take what a rule returns: as a whole, or entry by entry."""
     if not isinstance(result, tuple | list) or len(result) != len(names):
         return [_no_tuple(facts, rule, result, names, refused.says)]
-    if exchanged := exchanged_cotangents(facts, prim, rule, result, names):
-        return [exchanged]
     found: list[Finding] = []
     for child, entry, name in zip(prim.in_tree.children(), result, names, strict=True):
         try:
             cotangents_by_leaf([child], (entry,))
         except Refused as error:
             found.append(_other_structure(facts, rule, child, entry, name, error.says))
-    return found or [_no_tuple(facts, rule, result, names, refused.says)]
+    if not found:
+        return [_no_tuple(facts, rule, result, names, refused.says)]
+    return ask_if_exchanged(found, _places(prim, names, result))
 
 
 def _one_for_all(

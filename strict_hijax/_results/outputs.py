@@ -11,6 +11,7 @@ from jax import tree_util
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding
+from strict_hijax._exchanged import asked_if_second, is_output_second
 from strict_hijax._jax_primitives import Refused, announced_flags, output_flags
 from strict_hijax._rules import RULES, derived_half
 from strict_hijax._types import (
@@ -25,8 +26,6 @@ from strict_hijax._types import (
     type_of,
     types_are,
 )
-
-from .exchanged import is_output_alone, swapped_forward
 
 _flatten = _jax.tracing_registry.flatten
 
@@ -158,8 +157,11 @@ def forward_findings(
         return [_no_pair(facts, prim, rule, result)]
     out, residuals, *rest = result
     findings = output_findings(facts, prim, rule, out)
-    if findings and is_output_alone(prim) and output_fits(prim, residuals):
-        return swapped_forward(facts, rule, findings)
+    declared = prim.out_tree, prim.out_avals_flat
+    if findings and is_output_second(
+        _types(out), _types(residuals), declared, prim.in_avals_flat
+    ):
+        return [asked_if_second(findings[0])]
     if _keeps_values(facts, rule):
         findings += _residual_findings(facts, rule, residuals)
     if rest:
@@ -167,6 +169,11 @@ def forward_findings(
     if len(rest) == 2 and rest[1] is not None and rule == "vjp_fwd":
         findings += _structured_residual_findings(facts, prim)
     return findings
+
+
+def _types(value: Any) -> tuple[Any, list[Any]]:
+    leaves, treedef = _jax.tracing_registry.flatten(value)
+    return treedef, list(map(type_of, leaves))
 
 
 def _keeps_values(facts: ClassFacts, rule: str) -> bool:
