@@ -231,7 +231,7 @@ AdviceWarning.__module__ = "strict_hijax"
 
 
 class MultipleFaultsError(StrictHijaxError):
-    """Several faults of one class or function, listed together.
+    """Several faults of one class or function, the first of them listed together.
 
     It is also an instance of the stock class of each of its faults.
     """
@@ -240,8 +240,26 @@ class MultipleFaultsError(StrictHijaxError):
         first = findings[0]
         super().__init__(first)
         self.findings = tuple(findings)
-        listed = "\n\n".join(finding.message() for finding in findings)
+        shown = [finding.message() for finding in findings[:_MOST_SHOWN]]
+        if left := findings[_MOST_SHOWN:]:
+            shown.append(f"and {len(left)} more: {_in_short(left)}")
+        listed = "\n\n".join(shown)
         self.args = (f"{len(findings)} faults in `{first.subject}`\n\n{listed}",)
+
+
+# A rule that is wrong in the same way for each of many leaves is one mistake.
+_MOST_SHOWN = 4
+_MOST_NAMED = 6
+
+
+def _in_short(findings: Sequence[Finding]) -> str:
+    """Codes and paths of findings that are not shown."""
+    named = [
+        f"{finding.code} {finding.path or finding.rule or ''}".strip()
+        for finding in findings[:_MOST_NAMED]
+    ]
+    dots = ", ..." if len(findings) > _MOST_NAMED else ""
+    return f"{', '.join(named)}{dots} (all of them are in `error.findings`)"
 
 
 _PUBLIC: tuple[type[StrictHijaxError], ...] = (

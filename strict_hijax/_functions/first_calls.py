@@ -15,7 +15,7 @@ from typing import Any
 import jax
 from jax import tree_util
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
 from strict_hijax._errors import (
     Finding,
@@ -101,7 +101,7 @@ class Checker:
         """Check for declared types; `source` is how the user gave them."""
         args = inputs.arguments(inputs.avals)
         raise_findings(_static_arrays(self.rules, args), self._ignored)
-        with _jax.clean_context(), _jax.extended_axes(dict(axes)):
+        with _jax_traces.clean_context(), _jax_traces.extended_axes(dict(axes)):
             seen = self._run(inputs, Depth.FULL)
             key = call_key(inputs)
         seen.findings += backend_findings(self.rules, seen.backends)
@@ -153,11 +153,11 @@ class Checker:
             values = repeated and repeated.result(rules, inputs, args)
             return Call(inputs, key, Depth.PRIMAL, values)
         depth = Depth.FULL
-        if any(map(_jax.is_differentiated, tree_util.tree_leaves(args))):
+        if any(map(_jax_traces.is_differentiated, tree_util.tree_leaves(args))):
             depth = Depth.CALLED
         if known is not None and known.depth >= depth and _still_ignored(known):
             return None
-        return Call(inputs, key, depth, count=_jax.equations_so_far())
+        return Call(inputs, key, depth, count=_jax_traces.equations_so_far())
 
     def after_call(self, call: Call, result: Any) -> None:
         """Check the rules for the types of a call that has returned this."""
@@ -169,7 +169,7 @@ class Checker:
         if call.depth is Depth.PRIMAL:
             self._examined.add(call.key, _Examined(call.depth, outputs, frozenset()))
             return
-        effectful = _jax.effectful_equations_since(call.count)
+        effectful = _jax_traces.effectful_equations_since(call.count)
         found = effect_findings(self.rules, "primal", Recorded(effectful), self._policy)
         raise_findings(found, self._ignored)
         if may_check(self._code):
@@ -179,7 +179,7 @@ class Checker:
 
     def after_failure(self, call: Call, error: Exception) -> None:
         """Raise what is wrong with rules that JAX was running when it raised."""
-        if call.depth is Depth.CALLED and is_raised_by_jax(error):
+        if call.depth is not Depth.PRIMAL and is_raised_by_jax(error):
             seen = self._run(call.inputs, Depth.CALLED)
             raise_findings(seen.findings, self._ignored)
 

@@ -209,12 +209,12 @@ def cotangents_findings(
         if expected is None or has_no_tangent(expected):
             continue
         if isinstance(leaf, tuple | list | dict):  # which JAX takes before 0.12.1
-            finding = _other_structure(facts, rule, LEAF, leaf, path, None)
+            told: Finding | None = _other_structure(facts, rule, LEAF, leaf, path, None)
         else:
             where = facts.where(rule)
-            finding = cotangent_finding(facts, rule, path, expected, leaf, where)
-        if finding is not None:
-            found.setdefault((id(leaf), str(finding.expected)), finding)
+            told = cotangent_finding(facts, rule, path, expected, leaf, where)
+        if told is not None:
+            found.setdefault((id(leaf), str(told.expected)), told)
     return ask_if_exchanged(list(found.values()), _places(prim, names, result))
 
 

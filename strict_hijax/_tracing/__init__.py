@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from strict_hijax import _jax
+from strict_hijax import _jax_traces
 from strict_hijax._construction import input_names
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import (
@@ -46,7 +46,7 @@ fails in words about JAX's own code, and is not tried.
 def trace_rules(facts: ClassFacts, prim: Any) -> Traced:
     """Trace each rule of a checked copy that its class provides."""
     traced = Traced()
-    with _jax.clean_context():
+    with _jax_traces.clean_context():
         for rule, trace in _EACH_RULE.items():
             at_fault = {finding.rule for finding in traced.findings}
             derived = facts.sources(rule) - {rule}
