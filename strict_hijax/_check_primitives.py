@@ -7,13 +7,14 @@ from typing import Any
 from ._checked import original_of
 from ._construction import instance_advice
 from ._definition import ClassFacts, checkpoint_advice, facts_of_instance
-from ._errors import Finding, StrictHijaxError, without_ignored
+from ._errors import Finding, StrictHijaxError
 from ._examples import (
     examples_of,
     failing_examples,
     judge,
     trace_instance,
 )
+from ._ignoring import without_ignored
 from ._raised import in_short
 from ._report import CheckReport, advice_of
 from ._tracing import raise_traced, subject_of

@@ -27,7 +27,8 @@ from jax import tree_util
 from . import _jax, _jax_traces
 from ._accumulators import Watches
 from ._definition import ClassFacts, facts_of_instance, has_no_rule
-from ._errors import Finding, raise_findings, without_ignored
+from ._errors import Finding
+from ._ignoring import raise_findings, without_ignored
 from ._results.batching import batch_findings, dims_findings
 from ._results.cotangents import (
     accumulator_findings,

@@ -12,12 +12,8 @@ from jax import tree_util
 from jax.errors import UnexpectedTracerError
 
 from strict_hijax import _jax, _jax_traces
-from strict_hijax._errors import (
-    Finding,
-    StrictHijaxError,
-    raise_findings,
-    without_ignored,
-)
+from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._types import describe
 
 from .call_keys import Remembered

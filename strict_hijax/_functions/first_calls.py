@@ -17,13 +17,8 @@ from jax import tree_util
 
 from strict_hijax import _jax, _jax_traces
 from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
-from strict_hijax._errors import (
-    Finding,
-    StrictHijaxError,
-    raise_findings,
-    untraceable_error,
-    without_ignored,
-)
+from strict_hijax._errors import Finding, StrictHijaxError, untraceable_error
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._raised import declines, is_raised_by_jax
 from strict_hijax._report import describe_all
 

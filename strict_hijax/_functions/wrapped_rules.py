@@ -20,7 +20,8 @@ from jax.errors import UnexpectedTracerError
 from strict_hijax import _jax, _jax_traces
 from strict_hijax._accumulators import Watches
 from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
-from strict_hijax._errors import Finding, raise_findings, without_ignored
+from strict_hijax._errors import Finding
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._types import any_zero
 
 from .backward_results import backward_findings

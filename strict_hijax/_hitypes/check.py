@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from strict_hijax import _jax_traces
-from strict_hijax._errors import (
-    raise_findings,
-    untraceable_error,
-    without_ignored,
-)
+from strict_hijax._errors import untraceable_error
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._report import CheckReport
 from strict_hijax._types import describe
 

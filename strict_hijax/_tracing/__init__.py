@@ -12,12 +12,8 @@ from typing import Any
 from strict_hijax import _jax_traces
 from strict_hijax._construction import input_names
 from strict_hijax._definition import ClassFacts
-from strict_hijax._errors import (
-    Finding,
-    raise_findings,
-    untraceable_error,
-    without_ignored,
-)
+from strict_hijax._errors import Finding, untraceable_error
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._rules import RULES
 from strict_hijax._types import describe, paths_of
 
