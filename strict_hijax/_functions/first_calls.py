@@ -101,13 +101,10 @@ class Checker:
             key = call_key(inputs)
         seen.findings += backend_findings(self.rules, seen.backends)
         was_put_off, self._put_off = self._put_off is not None, None
-        if (
-            seen.stopped is not None
-            and not was_put_off
-            and lacks_a_name(seen.stopped[1])
-        ):
+        may_wait = source != "check" and not was_put_off
+        if may_wait and seen.stopped and lacks_a_name(seen.stopped[1]):
             self._put_off = inputs, axes, source
-            seen.stopped[1].__traceback__ = None
+            forget_frames(seen.stopped[1])
             return seen
         self._raise_at_import(seen, inputs, source)
         if seen.stopped is None:
