@@ -50,12 +50,12 @@ def _check_instance(prim: Any) -> CheckReport:
         residual_bytes=traced.residual_bytes,
         transforms=transforms_of(facts),
         unchecked=tuple(f"{rule}: {in_short(e)}" for rule, e in traced.unchecked),
-        advice=tuple(map(advice_of, _advice(facts, prim))),
+        advice=tuple(map(advice_of, _advice(facts, prim, traced.advice))),
     )
 
 
-def _advice(facts: ClassFacts, prim: Any) -> list[Finding]:
-    found = [*checkpoint_advice(facts), *instance_advice(facts, prim)]
+def _advice(facts: ClassFacts, prim: Any, of_results: list[Finding]) -> list[Finding]:
+    found = [*checkpoint_advice(facts), *instance_advice(facts, prim), *of_results]
     return without_ignored(found, _ignored_by(facts.cls))
 
 

@@ -103,9 +103,30 @@ def without_ignored(
 def raise_findings(
     findings: Iterable[Finding], ignored: frozenset[str] = frozenset()
 ) -> None:
-    """Raise what is left of the findings, as one exception; return if nothing is."""
-    if left := without_ignored(findings, ignored):
-        raise error_for(left) from None
+    """Raise what is left of the findings, as one exception; return if nothing is.
+
+    What is advice among them is not raised, and kept by who collects it.
+    """
+    left = without_ignored(findings, ignored)
+    if faults := [finding for finding in left if not CODES[finding.code].is_advice]:
+        raise error_for(faults) from None
+    if (collected := _collected.get()) is not None:
+        collected += left
+
+
+_collected: contextvars.ContextVar[list[Finding] | None] = contextvars.ContextVar(
+    "strict_hijax_advice", default=None
+)
+
+
+@contextlib.contextmanager
+def collecting_advice(advice: list[Finding]) -> Generator[None]:
+    """Within, advice about results of rules is added to this list."""
+    token = _collected.set(advice)
+    try:
+        yield
+    finally:
+        _collected.reset(token)
 
 
 codes_of_environment()  # an unknown code there fails the import

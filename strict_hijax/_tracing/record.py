@@ -25,6 +25,7 @@ class Traced:
 
     Attributes:
       findings: what is wrong.
+      advice: what is worth a look, and never raised.
       causes: the exception behind a finding of a rule that raised.
       reports: what each rule takes and gives.
       unchecked: rules that decline, or are not ready to be traced, and why.
@@ -32,6 +33,7 @@ class Traced:
     """
 
     findings: list[Finding] = dataclasses.field(default_factory=list[Finding])
+    advice: list[Finding] = dataclasses.field(default_factory=list[Finding])
     causes: dict[Finding, Exception] = dataclasses.field(
         default_factory=dict[Finding, Exception]
     )
