@@ -23,10 +23,12 @@ from ._types import (
     types_are,
 )
 
+_flatten = _jax.tracing_registry.flatten
+
 
 def call_fits(prim: Any, args: tuple[Any, ...]) -> bool:
     """Whether arguments have the declared structure and types; the quick answer."""
-    leaves, treedef = _jax.tracing_registry.flatten(args)
+    leaves, treedef = _flatten(args)
     return treedef == prim.in_tree and types_are(leaves, prim.in_avals_flat)
 
 

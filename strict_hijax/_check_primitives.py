@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._checked import original_of
 from ._construction import instance_advice
-from ._definition import ClassFacts, checkpoint_advice
+from ._definition import ClassFacts, checkpoint_advice, facts_of_instance
 from ._errors import Finding, StrictHijaxError, without_ignored
 from ._examples import (
     examples_of,
@@ -37,7 +38,8 @@ def _check_class(cls: type) -> CheckReport:
 
 
 def _check_instance(prim: Any) -> CheckReport:
-    facts = facts_of_class(type(prim))
+    prim = original_of(prim)  # it may have been found in a jaxpr
+    facts = facts_of_instance(facts_of_class(type(prim)), prim)
     traced = trace_instance(facts, prim)
     judge(facts, traced, lambda error: False)
     raise_traced([traced], _ignored_by(type(prim)))

@@ -1,28 +1,32 @@
-"""The checked twin of a primitive: what JAX holds in place of the user's instance.
+"""The checked copy of a primitive: what JAX holds in place of the user's instance.
 
-`StrictHiPrim.__call__` binds a twin. Its class derives from the user's and has, for
-each rule that the user wrote, a method which calls that rule *on the user's
-instance* and holds the result to its contract. So what JAX calls is checked, once; a
-rule that the user calls as a helper (`self.expand(part)`, `super().vjp_bwd(...)`) is
-not, since it runs on the instance. Rules that JAX derives or that are its own run on
-the twin, and what they call is checked in turn. JAX recognises rules by identity
-(`type(prim).vjp_bwd is HiPrim.vjp_bwd`): those are inherited, never replaced.
+`StrictHiPrim.__call__` binds a copy of the user's instance, of the same class. Its
+`__dict__` holds what the instance's holds and, for each rule that the user wrote, a
+method which calls that rule *on the user's instance* and holds the result to its
+contract. So what JAX calls is checked, once; a rule that the user calls as a helper
+(`self.expand(part)`, `super().vjp_bwd(...)`) is not, since it runs on the instance.
+Rules that JAX derives or that are its own run on the copy, and what they call is
+checked in turn. JAX recognises rules by what the class has
+(`type(prim).vjp_bwd is HiPrim.vjp_bwd`), and that is left as the user wrote it.
 
-A twin shares its instance's `__dict__`, is equal to it, and looks like it in jaxprs.
+A rule that is a property, or any other data descriptor, wins over what stands on an
+instance: JAX calls what it gives, unchecked. `check` and `examples` hold it to its
+contract all the same.
 """
 
 from __future__ import annotations
 
-import abc
+import inspect
 import sys
+import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax import tree_util
 
 from . import _jax
 from ._accumulators import Watches
-from ._definition import ClassFacts
+from ._definition import ClassFacts, facts_of_instance, has_no_rule
 from ._errors import Finding, raise_findings, without_ignored
 from ._results.batching import batch_findings, dims_findings
 from ._results.cotangents import (
@@ -46,86 +50,116 @@ from ._rules import RULES, Contract, derived_half
 
 _set = object.__setattr__
 _new = object.__new__
+_equations_so_far = _jax.equations_so_far
+_bound = types.MethodType
+
+_ORIGINAL = "_strict_hijax_original"
 
 
-class Twin:
-    """Marks the class of a twin, and keeps its making out of `__init_subclass__`."""
+class Checks(NamedTuple):
+    """What the checked copies of a class's instances have in common.
 
-    __slots__ = ()
-    _original: Any
-    _announced: list[bool] | None  # by the last call of `lin`: which outputs vary
+    Attributes:
+      rules: for each rule that the user wrote, what JAX calls in its place.
+      linear: the same for `lin` and `linearized`, which are told apart from the others
+        since they have something to share: a `Linearization`.
+      slots: what the instances keep outside of their `__dict__`.
+    """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        pass  # a twin is no subclass that the user's bases should hear of
-
-
-def twin_of(prim: Any, twin_class: type) -> Any:
-    """The twin of an instance."""
-    twin: Any = _new(twin_class)
-    _set(twin, "__dict__", prim.__dict__)
-    _set(twin, "_original", prim)
-    _set(twin, "_announced", None)
-    return twin
+    rules: tuple[tuple[str, Callable[..., Any]], ...]
+    linear: tuple[tuple[str, Callable[..., Any]], ...]
+    slots: tuple[str, ...]
 
 
-def make_twin_class(facts: ClassFacts, ignored: frozenset[str]) -> type:
-    """The class of the twins of a class's instances."""
-    body: dict[str, Any] = {
-        "__slots__": ("_announced", "_original"),
-        "__module__": facts.cls.__module__,
-        "__qualname__": facts.cls.__qualname__,
-        "__doc__": facts.cls.__doc__,
-        "__eq__": _equal,
-        "__hash__": _hash,
-        "__getattr__": _getattr,
-        "__reduce_ex__": _reduce,
+class Linearization:
+    """What `linearized` is held to besides its result: which outputs vary.
+
+    Attributes:
+      original: the user's instance.
+      announced: a flag for each output, by the last call of `lin`.
+    """
+
+    __slots__ = ("announced", "original")
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+        self.announced: list[bool] | None = None
+
+
+def checks_of(facts: ClassFacts, ignored: frozenset[str]) -> Checks:
+    """How the rules of a class are checked where JAX calls them."""
+    rules = {
+        name: _method(facts, ignored, name)
+        for name, value in facts.rules.items()
+        if derived_half(value) is None
     }
-    for name, value in facts.rules.items():
-        if derived_half(value) is None:
-            method = _MAKERS[RULES[name].contract](facts, ignored, name)
-            method.__name__ = name
-            method.__qualname__ = f"{facts.cls.__qualname__}.{name}"
-            method.__wrapped__ = getattr(facts.cls, name)
-            body[name] = method
-    metaclass: Any = type(facts.cls)
-    # Not the user's metaclass's own `__new__`: it should not hear of twins either.
-    make = abc.ABCMeta if issubclass(metaclass, abc.ABCMeta) else type
-    return make.__new__(metaclass, facts.cls.__name__, (Twin, facts.cls), body)
+    linear = [(name, rules.pop(name)) for name in _LINEAR if name in rules]
+    slots = (
+        name
+        for base in facts.cls.__mro__
+        for name, value in vars(base).items()
+        if inspect.ismemberdescriptor(value)
+    )
+    return Checks(tuple(rules.items()), tuple(linear), tuple(slots))
+
+
+def _method(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
+    value = facts.rules[name]
+    method = _MAKERS[RULES[name].contract](facts, ignored, name)
+    method.__name__ = name
+    method.__qualname__ = f"{facts.cls.__qualname__}.{name}"
+    method.__wrapped__ = getattr(value, "__func__", value)
+    return method
+
+
+def checked_copy(prim: Any, checks: Checks) -> Any:
+    """What JAX holds in place of an instance."""
+    copy: Any = _new(type(prim))
+    held = prim.__dict__.copy()
+    for name, method in checks.rules:
+        held[name] = _bound(method, prim)
+    if checks.linear:
+        shared = Linearization(prim)
+        for name, method in checks.linear:
+            held[name] = _bound(method, shared)
+    held[_ORIGINAL] = prim
+    _set(copy, "__dict__", held)
+    for slot in checks.slots:
+        if hasattr(prim, slot):
+            _set(copy, slot, getattr(prim, slot))
+    return copy
+
+
+def is_checked(prim: Any) -> bool:
+    """Whether this is what JAX holds, and no instance of the user's making."""
+    return _ORIGINAL in prim.__dict__
+
+
+def original_of(prim: Any) -> Any:
+    """The user's instance, of what JAX holds in its place; any other as it is."""
+    return vars(prim).get(_ORIGINAL, prim)
+
+
+def rule_of(copy: Any, name: str) -> Any:
+    """A rule of a checked copy, as it is held to its contract."""
+    return vars(copy).get(name) or getattr(copy, name)
 
 
 def checked(prim: Any) -> Any:
-    """The twin of a strict instance; anything else as it is."""
-    if isinstance(prim, Twin) or not hasattr(type(prim), "_twin_class"):
-        return prim
-    return strict_twin(prim)
+    """The checked copy of a strict instance; anything else as it is."""
+    is_strict = hasattr(type(prim), "_checks_of_rules")
+    return strict_copy(prim) if is_strict and not is_checked(prim) else prim
 
 
-def strict_twin(prim: Any) -> Any:
-    """The twin of an instance of a strict class, whose twins' class is made once."""
+def strict_copy(prim: Any) -> Any:
+    """The checked copy of an instance of a strict class."""
     cls = type(prim)
-    if cls._twin_class is None:
-        cls._twin_class = make_twin_class(cls._facts, cls._ignored)
-    return twin_of(prim, cls._twin_class)
-
-
-def _equal(self: Any, other: Any) -> Any:
-    return self._original == getattr(other, "_original", other)
-
-
-def _hash(self: Any) -> int:
-    return hash(self._original)
-
-
-def _getattr(self: Any, name: str) -> Any:
-    return getattr(self._original, name)  # what the user's class keeps in slots
-
-
-def _reduce(self: Any, protocol: Any) -> Any:
-    return _itself, (self._original,)
-
-
-def _itself(prim: Any) -> Any:
-    return prim
+    checks = cls._checks or cls._checks_of_rules()
+    if not has_no_rule(prim.__dict__):
+        facts = facts_of_instance(cls._facts, prim)
+        if facts is not cls._facts:
+            checks = checks_of(facts, cls._ignored)
+    return checked_copy(prim, checks)
 
 
 # --- one maker for each kind of rule --------------------------------------------------
@@ -134,12 +168,13 @@ _Findings = Callable[[ClassFacts, Any, str, Any], list[Finding]]
 
 
 def _expand(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
-    def expand(self: Any, /, *args: Any) -> Any:
-        original, equations = self._original, _jax.equations_so_far()
+    def expand(original: Any, /, *args: Any) -> Any:
+        equations = _equations_so_far()
         out = original.expand(*args)
         if not output_fits(original, out):
             raise_findings(output_findings(facts, original, name, out), ignored)
-        if found := effects_since(facts, original, name, equations):
+        if _equations_so_far() != equations:  # else it runs eagerly
+            found = effects_since(facts, original, name, equations)
             raise_findings(found, ignored)
         return out
 
@@ -148,8 +183,8 @@ def _expand(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 
 def _returning(findings: _Findings) -> Callable[..., Any]:
     def maker(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
-        def rule(self: Any, /, *args: Any) -> Any:
-            original, equations = self._original, _jax.equations_so_far()
+        def rule(original: Any, /, *args: Any) -> Any:
+            equations = _jax.equations_so_far()
             result = getattr(original, name)(*args)
             if found := [
                 *findings(facts, original, name, result),
@@ -168,10 +203,10 @@ def _forward(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
     if name != "lin":
         return rule
 
-    def lin(self: Any, /, nzs_in: Any, *args: Any) -> Any:
-        result = rule(self, nzs_in, *args)
-        flags = flags_announced_by_lin(self._original, nzs_in, args, result)
-        _set(self, "_announced", flags)
+    def lin(shared: Linearization, /, nzs_in: Any, *args: Any) -> Any:
+        result = rule(shared.original, nzs_in, *args)
+        flags = flags_announced_by_lin(shared.original, nzs_in, args, result)
+        shared.announced = flags
         return result
 
     return lin
@@ -180,11 +215,12 @@ def _forward(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 def _linear(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
     rule = _returning(tangents_findings)(facts, ignored, name)
 
-    def linearized(self: Any, /, *args: Any) -> Any:
-        tangents = rule(self, *args)
+    def linearized(shared: Linearization, /, *args: Any) -> Any:
+        prim = shared.original
+        tangents = rule(prim, *args)
         caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         if _jax.is_jaxs_linearization(caller):
-            found = announced_findings(facts, self, self._announced, tangents)
+            found = announced_findings(facts, prim, shared.announced, tangents)
             raise_findings(found, ignored)
         return tangents
 
@@ -196,8 +232,7 @@ def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
         found = cotangent_finding(facts, name, "", aval, cotangent, None)
         return found is None or not without_ignored([found], ignored)
 
-    def vjp_bwd(self: Any, /, *args: Any) -> Any:
-        original = self._original
+    def vjp_bwd(original: Any, /, *args: Any) -> Any:
         n = len(original.in_avals)
         leading, accums = args[: len(args) - n], args[len(args) - n :]
         watches = Watches(lets_pass)
@@ -216,8 +251,7 @@ def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 
 
 def _batched(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
-    def batch(self: Any, axis_data: Any, args: Any, dims: Any) -> Any:
-        original = self._original
+    def batch(original: Any, axis_data: Any, args: Any, dims: Any) -> Any:
         result = getattr(original, name)(axis_data, args, dims)
         found = batch_findings(facts, original, name, result, axis_data, dims)
         raise_findings(found, ignored)
@@ -227,22 +261,20 @@ def _batched(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 
 
 def _reduced(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
-    def dce(self: Any, used_outs: Any, /, *live_ins: Any) -> Any:
-        original = self._original
+    def dce(original: Any, used_outs: Any, /, *live_ins: Any) -> Any:
         result = getattr(original, name)(used_outs, *live_ins)
         found = dce_findings(facts, original, name, result, used_outs)
         raise_findings(found, ignored)
         if not isinstance(result, tuple | list) or len(result) != 3:
             return result  # where the fault is ignored
         used_ins, produced_outs, prim = result
-        return used_ins, produced_outs, self if prim is original else checked(prim)
+        return used_ins, produced_outs, checked(prim)
 
     return dce
 
 
 def _rematerialized(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
-    def remat(self: Any, /, *args: Any) -> Any:
-        original = self._original
+    def remat(original: Any, /, *args: Any) -> Any:
         result = getattr(original, name)(*args)
         raise_findings(remat_findings(facts, original, name, result), ignored)
         if not isinstance(result, tuple | list) or not callable(result[-1]):
@@ -258,6 +290,8 @@ def _rematerialized(facts: ClassFacts, ignored: frozenset[str], name: str) -> An
 
     return remat
 
+
+_LINEAR = ("lin", "linearized")
 
 _MAKERS: dict[Contract, Callable[..., Any]] = {
     "output": _expand,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from ._signatures import (
     names_used,
     only_raises,
 )
+from ._static_values import tracer_in
 from ._types import (
     describe,
     describe_value,
@@ -39,10 +39,6 @@ HIDING = frozenset(
 )
 """Names that a parameter must not have: JAX copies parameters onto the instance."""
 
-_HOLD_NO_TRACER = frozenset(
-    {int, float, bool, str, bytes, complex, type(None), types.FunctionType}
-)
-
 
 def is_well_formed(prim: Any) -> bool:
     """Whether a constructed instance is beyond doubt; the quick answer."""
@@ -54,7 +50,7 @@ def is_well_formed(prim: Any) -> bool:
     for key, value in params.items():
         if type(key) is not str:
             return False
-        if type(value) not in _HOLD_NO_TRACER and _tracer_in(value) is not None:
+        if tracer_in(value) is not None:
             return False
     return (
         type(prim.in_avals) is tuple
@@ -210,7 +206,7 @@ def _hashable(
     facts: ClassFacts, prim: Any, key: object, value: Any
 ) -> Iterator[Finding]:
     path = f"params[{key!r}]"
-    tracer = _tracer_in(value)
+    tracer = tracer_in(value)
     if tracer is not None:
         yield facts.finding(
             "SH207",
@@ -261,15 +257,6 @@ def _as_input(facts: ClassFacts, prim: Any, key: object) -> tuple[str, ...]:
         f"self.in_avals = ({types})   # an input, and no parameter",
         f"{RULES['expand'].template(names)}   # and so in the other rules",
     )
-
-
-def _tracer_in(value: Any) -> Any | None:
-    """A tracer among the leaves of a value, if there is one."""
-    try:
-        leaves = tree_util.tree_leaves(value)
-    except Exception:  # a dict whose keys cannot be sorted
-        return None
-    return next((leaf for leaf in leaves if isinstance(leaf, _jax.Tracer)), None)
 
 
 def _as_name(key: object) -> str:

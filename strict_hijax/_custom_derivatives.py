@@ -81,16 +81,17 @@ class CheckedFunction:
 
         @_jax.user_boundary
         def __call__(self, *args, **kwargs):
-            if self._handed is None:
-                self._hand_over()
-            known = self._checker.before_call(args, kwargs)
-            if known is not None:
-                return known
+            if self._handed is None:  # a rule was set, or none is defined
+                (self._defined if self._all_rules() else self._hand_over)()
+            checker = self._checker
+            call = checker.before_call(args, kwargs)
+            if call is not None and call.known is not None:
+                return call.known
             handed = self._handed
             if self._made_for is not None and self._made_for != self._run_by():
                 handed = self._hand_over()
             try:
-                return handed(*args, **kwargs)
+                result = handed(*args, **kwargs)
             except UnexpectedTracerError as error:
                 from ._functions.closed_over import explain_tracer
 
@@ -98,6 +99,18 @@ class CheckedFunction:
                     ignored = self._options.ignored
                     explain_tracer(rules, "primal", ignored, error)
                 raise
+            except Exception as error:
+                if call is not None:
+                    checker.after_failure(call, error)
+                raise
+            if call is not None:
+                checker.after_call(call, result)
+            return result
+
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if not name.startswith("_"):  # a rule, or the function itself
+                self._forget()
 
         @_jax.user_boundary
         def __getattr__(self, name):

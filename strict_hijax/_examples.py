@@ -11,8 +11,8 @@ from typing import Any
 import jax
 
 from . import _jax
-from ._checked import Twin, checked, make_twin_class, twin_of
-from ._definition import ClassFacts, qualified_name
+from ._checked import checked, checked_copy, checks_of, is_checked
+from ._definition import ClassFacts, facts_of_instance, qualified_name
 from ._definition.presence import class_line
 from ._definition.signatures import a
 from ._errors import (
@@ -83,10 +83,11 @@ def _is_incomplete(cls: Any, error: StrictHijaxError) -> bool:
 
 def trace_instance(facts: ClassFacts, prim: Any) -> Traced:
     """Trace the rules of an instance, of a strict class or not."""
-    twin = checked(prim)
-    if not isinstance(twin, Twin):  # of a class that is not strict
-        twin = twin_of(prim, make_twin_class(facts, frozenset()))
-    return trace_rules(facts, twin)
+    facts = facts_of_instance(facts, prim)
+    copy = checked(prim)
+    if not is_checked(copy):  # of a class that is not strict
+        copy = checked_copy(prim, checks_of(facts, frozenset()))
+    return trace_rules(facts, copy)
 
 
 def judge(

@@ -79,6 +79,7 @@ try:
     from jax._src.hijax import vjp_from_lin as vjp_from_lin
     from jax._src.interpreters import ad as _ad
     from jax._src.interpreters import batching as _batching
+    from jax._src.interpreters import mlir as _mlir
     from jax._src.interpreters import partial_eval as _partial_eval
     from jax._src.interpreters import remat as _remat
     from jax._src.interpreters.ad import JVPTracer as _JVPTracer
@@ -86,6 +87,7 @@ try:
     from jax._src.interpreters.ad import NullAccum as NullAccum
     from jax._src.interpreters.ad import RefAccum as RefAccum
     from jax._src.interpreters.ad import ValAccum as ValAccum
+    from jax._src.layout import AutoLayout as _AutoLayout
     from jax._src.sharding_impls import SingleDeviceSharding as _SingleDeviceSharding
     from jax._src.state.types import AbstractRef as AbstractRef
     from jax._src.state.types import ReadEffect as ReadEffect
@@ -305,6 +307,16 @@ def rematerialized(fun: Callable[..., Any], *args: Any) -> Any:
     return again(*args)
 
 
+def as_before_pickling(aval: Any) -> Any:
+    """A type whose layout is free, as one that was never pickled.
+
+    What says so is one object of JAX's, of which pickling makes another.
+    """
+    if type(getattr(aval, "layout", None)) is type(_AutoLayout):
+        return aval.update(layout=_AutoLayout)
+    return aval
+
+
 def is_batching_spec(dim: Any) -> bool:
     """Whether a batch dimension is one of JAX's or a hijax type's own kinds."""
     return type(dim) in _batching.spec_types
@@ -401,6 +413,21 @@ def is_out_of_place(tracer: Any) -> bool:
     return all_known or left or _has_ended(its_own[0])
 
 
+def when_a_tracer_is_lowered(look: Callable[[Any], None]) -> None:
+    """Have a tracer that JAX meets as a constant looked at, before JAX refuses it.
+
+    `look` may raise something better than what JAX raises for it.
+    """
+
+    def refuse(val: Any, aval: Any) -> Any:
+        look(val)
+        if jax.__version_info__[:3] < (0, 12, 1):  # remove with 0.12.0.1
+            raise TypeError(f"No constant handler for type: {type(val)}")
+        raise _core.escaped_tracer_error(val)
+
+    _mlir.register_constant_handler(Tracer, refuse)
+
+
 def _is_same(a: Any, b: Any) -> bool:
     """JAX makes a trace anew within a rule, with the same tag (as under `vmap`)."""
     tag = getattr(a, "tag", None)
@@ -439,14 +466,14 @@ def active_trace() -> Any:
 
 
 def values_of_known_call(
-    leaves: Sequence[Any], avals: tuple[Any, ...], jaxpr: Any
+    leaves: Sequence[Any], avals: tuple[Any, ...], make_jaxpr: Callable[[], Any]
 ) -> list[Any]:
     """Tracers of these types, in place of those that a call would give.
 
     Only for a trace of ours that is thrown away: what makes them cannot be lowered.
-    `jaxpr` is what the call was traced to, for who reads it there.
+    `make_jaxpr` gives what is called, or None, for who reads it there.
     """
-    return _known_call_p.bind(*leaves, avals=avals, jaxpr=jaxpr)
+    return _known_call_p.bind(*leaves, avals=avals, make_jaxpr=make_jaxpr)
 
 
 def equations_so_far() -> int:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import _jax
-from ._checked import Twin
+from ._checked import Checks, checks_of
 from ._class_statements import (
     Promises,
     class_statement,
@@ -31,7 +31,15 @@ from ._construction import (
     no_init_finding,
     shape_findings,
 )
-from ._definition import ClassFacts, definition_advice, definition_findings, facts_of
+from ._definition import (
+    ClassFacts,
+    definition_advice,
+    definition_findings,
+    facts_of,
+    facts_of_instance,
+    has_no_rule,
+    own_rules,
+)
 from ._effects import DEFAULT_POLICY, EffectPolicy, parse_policy
 from ._errors import (
     AdviceWarning,
@@ -44,6 +52,7 @@ from ._errors import (
 from ._readiness import Waiting
 from ._report import advice_of
 from ._rules import RULES, TRANSFORMS
+from ._signatures import function_of
 
 _KEYWORDS = ("supports", "abstract", "ignore", "effects")
 _OF_EQUALITY = ("__eq__", "__hash__")
@@ -69,8 +78,10 @@ class StrictMeta(abc.ABCMeta):
 
     _facts: ClassFacts
     _ignored: frozenset[str]
-    _twin_class: type | None
-    _shapes_seen: set[tuple[int, bool]]
+    _checks: Checks | None  # of its rules, made for the first call
+    _accepted: frozenset[Any]  # faults that were ignored where they were found
+    _is_changed: bool  # whether rules were set or deleted since it was checked
+    _shapes_seen: set[tuple[Any, ...]]
     _examples_waiting: Waiting | None
 
     @_jax.user_boundary
@@ -122,13 +133,20 @@ class StrictMeta(abc.ABCMeta):
         super().__init__(name, bases, namespace)
         if _is_root(cls):
             return
-        raise_findings(definition_findings(cls._facts), cls._ignored)
+        cls._check_definition()
         for advice in without_ignored(definition_advice(cls._facts), cls._ignored):
             _warn(cls, advice)
         if not cls._facts.abstract and hasattr(cls, "examples"):
             from ._examples import check_at_definition
 
             cls._examples_waiting = check_at_definition(cls)
+
+    def _check_definition(cls) -> None:
+        """Check the class as it is now; what it was accepted with is no news."""
+        found = definition_findings(cls._facts)
+        raise_findings([f for f in found if _key(f) not in cls._accepted], cls._ignored)
+        cls._accepted |= {_key(finding) for finding in found}
+        cls._is_changed = False
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -160,10 +178,24 @@ class StrictMeta(abc.ABCMeta):
         """Check what a well-formed instance declares against its class."""
         shape = len(prim.in_avals), bool(prim.out_avals_flat)
         if shape not in cls._shapes_seen:
+            if cls._is_changed:
+                cls._check_definition()
             raise_findings(shape_findings(cls._facts, prim), cls._ignored)
             cls._shapes_seen.add(shape)
+        if cls._facts.has_properties or not has_no_rule(prim.__dict__):
+            cls._check_own_rules(prim, shape)
         if prim.effects and (wrong := effects_finding(cls._facts, prim)) is not None:
             raise_findings([wrong], cls._ignored)
+
+    def _check_own_rules(cls, prim: Any, shape: tuple[int, bool]) -> None:
+        """Check the rules that are set on an instance, or that a property gives it."""
+        own = own_rules(cls._facts, prim)
+        seen = (*shape, *((name, _kind_of(rule)) for name, rule in own.items()))
+        if seen not in cls._shapes_seen:
+            facts = facts_of_instance(cls._facts, prim)
+            found = [*definition_findings(facts), *shape_findings(facts, prim)]
+            raise_findings([f for f in found if f.rule in own], cls._ignored)
+            cls._shapes_seen.add(seen)
 
     def __setattr__(cls, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -183,13 +215,18 @@ class StrictMeta(abc.ABCMeta):
         old = cls._facts
         cls._facts = _facts(cls, old.supports, old.abstract, old.location, old.policy)
         cls._shapes_seen = set()
-        cls._twin_class = None
-        for subclass in cls.__subclasses__():
+        cls._checks = None
+        cls._is_changed = True
+        subclasses: list[Any] = cls.__subclasses__()
+        for subclass in subclasses:
             subclass._read_again()
 
-    def __subclasses__(cls) -> list[Any]:
-        found: list[Any] = super().__subclasses__()
-        return [subclass for subclass in found if not issubclass(subclass, Twin)]
+    def _checks_of_rules(cls) -> Checks:
+        """How JAX's calls of the rules are checked, for a class that is used again."""
+        if cls._is_changed:
+            cls._check_definition()
+        cls._checks = checks_of(cls._facts, cls._ignored)
+        return cls._checks
 
 
 class _Setup:
@@ -215,12 +252,23 @@ class _Setup:
 
     def __set_name__(self, cls: StrictMeta, name: str) -> None:
         cls._ignored = self.ignored
-        cls._twin_class = None
+        cls._checks = None
+        cls._accepted = frozenset()
+        cls._is_changed = False
         cls._shapes_seen = set()
         cls._examples_waiting = None
         cls._facts = _facts(
             cls, self.supports, self.abstract, self.location, self.policy
         )
+
+
+def _kind_of(rule: object) -> object:
+    """What two rules share that are checked alike."""
+    return getattr(function_of(rule), "__code__", type(rule))
+
+
+def _key(finding: Finding) -> tuple[str, str | None]:
+    return finding.code, finding.rule
 
 
 def _warn(cls: StrictMeta, advice: Finding) -> None:

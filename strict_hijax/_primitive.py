@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _jax
 from ._calls import call_findings, call_fits
-from ._checked import Twin, strict_twin
+from ._checked import is_checked, original_of, strict_copy
 from ._construction import construction_findings, early_init_finding
 from ._definition import ClassFacts
 from ._errors import raise_findings
@@ -125,7 +125,7 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
             raise
 
     def __call__(self, *args: Any) -> Any:
-        if isinstance(self, Twin):
+        if is_checked(self):
             return super().__call__(*args)
         cls: Any = type(self)
         try:
@@ -133,7 +133,14 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
                 cls._check_examples_again()
             if not call_fits(self, args):
                 raise_findings(call_findings(cls._facts, self, args), cls._ignored)
-            return _jax.HiPrim.__call__(strict_twin(self), *args)
+            return _jax.HiPrim.__call__(strict_copy(self), *args)
         except Exception as error:
             _jax.hide_frames(error)
             raise
+
+    def __reduce_ex__(self, protocol: Any, /) -> Any:
+        # What JAX holds is copied and pickled as the instance that it stands for.
+        original = original_of(self)
+        if original is self:
+            return super().__reduce_ex__(protocol)
+        return original.__reduce_ex__(protocol)

@@ -47,24 +47,25 @@ def has_text(error: BaseException) -> bool:
     return bool(str(error).strip())
 
 
-def is_refused_effect(error: BaseException) -> bool:
-    """Whether JAX refuses an effect in a loop, a branch or a derivative.
+def declines(error: BaseException) -> bool:
+    """Whether a rule says that it is not for these types, or not for this transform.
 
-    It raises NotImplementedError, as a rule does that declines; but a rule with such an
-    effect never works.
+    It does so by a NotImplementedError of its own, or of a library that it calls. One
+    from inside JAX says that what the rule does can never be differentiated, batched
+    or lowered.
     """
-    says = "Effects not supported in" in str(error)
-    return says and isinstance(error, NotImplementedError) and _is_raised_by_jax(error)
+    return isinstance(error, NotImplementedError) and not is_raised_by_jax(error)
 
 
-def _is_raised_by_jax(error: BaseException) -> bool:
+def is_raised_by_jax(error: BaseException) -> bool:
+    """Whether the innermost frame of an exception is one of JAX."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     if traceback is None:
         return False
     name: str = traceback.tb_frame.f_globals.get("__name__", "")
-    return name.startswith("jax.")
+    return name.partition(".")[0] == "jax"
 
 
 def is_raised_by_user(error: BaseException) -> bool:

@@ -37,12 +37,13 @@ def no_type_says(value: Any) -> str:
 
 
 def types_are(leaves: Sequence[Any], declared: Sequence[Any]) -> bool:
-    """Whether values have the declared types, one by one."""
-    for leaf, wanted in zip(leaves, declared, strict=True):
-        aval = type_of(leaf)
-        if aval is not wanted and (aval is None or not same_type(aval, wanted)):
-            return False
-    return True
+    """Whether values have the declared types, one by one; there are as many."""
+    return all(map(_has_type, leaves, declared))
+
+
+def _has_type(value: Any, wanted: Any) -> bool:
+    aval = type_of(value)
+    return aval is wanted or (aval is not None and same_type(aval, wanted))
 
 
 def same_type(a: Any, b: Any) -> bool:
@@ -53,8 +54,9 @@ def same_type(a: Any, b: Any) -> bool:
     """
     if a is b:
         return True
+    unpickled = _jax.as_before_pickling
     try:
-        return bool(_jax.typematch(a, b))
+        return bool(_jax.typematch(a, b) or _jax.typematch(unpickled(a), unpickled(b)))
     except Exception:  # a hijax type may compare in any way it likes
         return type(a) is type(b)
 

@@ -149,9 +149,9 @@ def complains_of_a_tracer(error):
     return constant or isinstance(error, UnexpectedTracerError)
 
 
-def run_or_error(way, function):
+def run_or_error(function, *args):
     try:
-        return jax.tree.map(np.asarray, way(function)), None
+        return jax.tree.map(np.asarray, function(*args)), None
     except Exception as error:
         return None, error
 
@@ -175,3 +175,49 @@ def test_a_rule_fails_for_a_tracer_where_it_does_on_stock(
             assert (error.code, error.path) == ("SH423", "value"), name
             told += 1
     assert (told > 3) == (use != "for its shape alone")
+
+
+# --- a tracer of a transformation around the whole ------------------------------------
+
+
+OUTER = {
+    "jit": lambda g: jax.jit(g)(3.0),
+    "vmap": lambda g: jax.vmap(g)(TWO),
+    "grad": lambda g: jax.grad(g)(3.0),
+    "jvp": lambda g: jax.jvp(g, (3.0,), (1.0,)),
+    "scan": lambda g: jax.lax.scan(lambda c, s: (c + g(s), None), 0.0, TWO)[0],
+}
+INNER = {
+    "grad": lambda f: jax.grad(f)(2.0),
+    "grad of jit": lambda f: jax.grad(jax.jit(f))(2.0),
+    "jit of grad": lambda f: jax.jit(jax.grad(f))(2.0),
+    "grad of checkpoint": lambda f: jax.grad(jax.checkpoint(f))(2.0),
+    "grad of scan": lambda f: jax.grad(lambda x: scanned(lambda c, _: f(c), 0)(x, 0.0))(
+        2.0
+    ),
+    "grad of cond": lambda f: jax.grad(
+        lambda x: jax.lax.cond(x > 0, lambda: f(x), lambda: x)
+    )(2.0),
+    "jvp of jit": lambda f: jax.jvp(jax.jit(f), (2.0,), (1.0,))[1],
+}
+
+
+@pytest.mark.parametrize("outer", OUTER)
+@pytest.mark.parametrize(
+    ("make", "checked", "stock", "where"), KINDS, ids=[kind[-1] for kind in KINDS]
+)
+def test_a_rule_fails_for_a_tracer_from_outside_where_it_does_on_stock(
+    make, checked, stock, where, outer
+):
+    def whole(decorator, way):
+        f = make(decorator, where)
+        return OUTER[outer](lambda s: way(lambda x: f(x, s)))
+
+    for name, way in INNER.items():
+        wanted, complaint = run_or_error(whole, stock, way)
+        got, error = run_or_error(whole, checked, way)
+        if complaint is None:
+            assert error is None, name
+            jax.tree.map(np.testing.assert_array_equal, got, wanted)
+        elif complains_of_a_tracer(complaint):
+            assert isinstance(error, ClosedOverTracerError), name

@@ -238,6 +238,73 @@ def a_tracer_in_a_tuple():
     jax.vmap(lambda s: declaring(params={"scales": (1, s)})(X))(X)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Config:
+    value: Any
+
+
+WAYS_TO_HIDE: dict[str, Any] = {
+    "a frozen dataclass": Config,
+    "one in another": lambda s: Config((1, Config(s))),
+    "a partial": lambda s: functools.partial(jnp.add, s),
+    "a keyword of a partial": lambda s: functools.partial(jnp.clip, min=s),
+    "a closure": lambda s: lambda x: x * s,
+    "a closure over a closure": lambda s: (lambda f: lambda x: f(x))(lambda x: x * s),
+    "a default": lambda s: lambda x, s=s: x * s,
+    "a keyword's default": lambda s: lambda x, *, s=s: x * s,
+    "a method of it": lambda s: s.reshape,
+    "a jitted closure": lambda s: jax.jit(lambda x: x * s),
+}
+
+
+@pytest.mark.parametrize("hide", WAYS_TO_HIDE.values(), ids=WAYS_TO_HIDE)
+def test_a_tracer_inside_of_a_parameter(hide):
+    def run(s: Any) -> Any:
+        return declaring(params={"f": hide(s)})(X).sum()
+
+    with pytest.raises(ConstructionError, match=r"SH207 .*`params\['f'\]`"):
+        jax.grad(run)(1.0)
+    with pytest.raises(ConstructionError, match="SH207"):
+        jax.jit(run)(1.0)
+    np.testing.assert_array_equal(run(jnp.float32(1)), X.sum())  # no tracer
+
+
+def recursive() -> Any:
+    def walk(n: int) -> Any:
+        return walk(n - 1) if n else walk
+
+    return walk
+
+
+def closes_over_what_is_not_there_yet() -> Any:
+    def function() -> Any:
+        return later
+
+    if not X.size:
+        later = 1
+    return function
+
+
+STATIC: dict[str, Any] = {
+    "a recursive function": recursive(),
+    "an empty cell": closes_over_what_is_not_there_yet(),
+    "dataclasses": Config(Config(None)),
+    "a class": Config,
+    "a partial of a partial": functools.partial(functools.partial(jnp.sum), axis=0),
+    "a jitted function": jnp.sin,
+    "a type": np.float32,
+    "a builtin method": [].append,
+}
+
+
+@pytest.mark.parametrize("value", STATIC.values(), ids=STATIC)
+def test_static_values_without_a_tracer(value):
+    def run(s: Any) -> Any:
+        return (s * declaring(params={"f": value})(X)).sum()
+
+    np.testing.assert_allclose(jax.jit(run)(2.0), 2 * X.sum())
+
+
 @add("SH208", TypeError, "hides the rule `jvp`", "dict(jvp_=...)")
 def a_rule_hidden():
     declaring(params={"jvp": 1})

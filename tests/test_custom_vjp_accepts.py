@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 import strict_hijax
 from strict_hijax import checked_custom_vjp
+from strict_hijax._functions import call_keys
 
 HAS_ACCUMS = hasattr(jax.custom_vjp, "defvjp_with_accums")
 X = jnp.arange(3.0)
@@ -281,18 +282,24 @@ def test_an_exception_of_the_primal_is_the_users():
 
 
 @pytest.mark.parametrize("eager", [True, False])
-def test_a_counter_is_called_once_more_and_not_at_all_without_eager(eager):
-    calls = []
+@pytest.mark.parametrize("calls_itself", [True, False])
+def test_the_code_of_the_function_runs_as_often_as_on_stock(eager, calls_itself):
+    def count(decorator):
+        calls = []
 
-    def f(x):
-        calls.append(x)
-        return x * 1.0
+        def f(x):
+            calls.append(x)
+            return x * 1.0
 
-    checked = checked_custom_vjp(f, eager=eager)
-    checked.defvjp(lambda x: (x * 1.0, None), lambda res, ct: (ct,))
-    for _ in range(3):
-        checked(X)
-    assert len(calls) == (4 if eager else 3)
+        function = decorator(f)
+        fwd = function if calls_itself else lambda x: x * 1.0
+        function.defvjp(lambda x: (fwd(x), None), lambda res, ct: (ct,))
+        for _ in range(3):
+            function(X)
+        jax.jit(function)(X)
+        return len(calls)
+
+    assert count(partial(checked_custom_vjp, eager=eager)) == count(jax.custom_vjp)
 
 
 def test_eager_checks_off_for_the_process(clean_process):
@@ -339,7 +346,16 @@ def test_a_bwd_that_calls_its_function_with_ever_larger_types():
     solve(jnp.ones(5))
 
 
-def test_functions_made_anew_in_each_call_are_checked_a_bounded_number_of_times():
+@pytest.fixture(params=["in time", "out of time"])
+def has_time(request, monkeypatch):
+    """Whether checks of one piece of code may go on."""
+    if request.param == "out of time":
+        monkeypatch.setattr(call_keys, "_SECONDS_WITHOUT_LIMIT", 0.0)
+        monkeypatch.setattr(call_keys, "_SHARE_OF_TIME", 0.0)
+    return request.param == "in time"
+
+
+def test_functions_made_anew_in_each_call_are_checked_while_there_is_time(has_time):
     checks = []
 
     def call(x):
@@ -354,10 +370,10 @@ def test_functions_made_anew_in_each_call_are_checked_a_bounded_number_of_times(
 
     for n in range(1, 30):
         call(jnp.ones(n))
-    assert len(checks) == 8
+    assert len(checks) == 29 if has_time else len(checks) <= 1
 
 
-def test_fresh_lambdas_as_static_arguments():
+def test_fresh_lambdas_as_static_arguments(has_time):
     checks = []
 
     @partial(checked_custom_vjp, nondiff_argnums=(0,))
@@ -371,7 +387,7 @@ def test_fresh_lambdas_as_static_arguments():
     apply.defvjp(lambda fun, x: (fun(x), x), bwd)
     for n in range(30):
         apply(lambda x, n=n: x * n, X)
-    assert len(checks) == 8
+    assert len(checks) == 30 if has_time else len(checks) <= 1
     assert (grad_of_sum(lambda x: apply(jnp.sin, x), X) == jnp.cos(X)).all()
 
 

@@ -1,5 +1,7 @@
 """Rules that JAX derives from others, and two backward rules: faults 4 to 7, and 9."""
 
+import jax
+import jax.numpy as jnp
 import pytest
 from jax.experimental.hijax import (
     HiPrim,
@@ -144,6 +146,72 @@ def a_linearized_by_hand_for_linearize_from_jvp():
 
         def linearized(self, res, x_dot):
             return res * x_dot
+
+
+class FromJvp(Jvp, abstract=True):
+    vjp_fwd, vjp_bwd_retval = vjp_from_jvp
+
+
+@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp, vjp_bwd written", rule="vjp_bwd")
+def a_backward_by_hand_in_a_subclass():
+    class Bad(FromJvp):
+        def vjp_bwd(self, x, g, x_acc):
+            x_acc.accum(g * jnp.cos(x))
+
+
+@add("SH105", TypeError, "primals, nzs_in = res", rule="vjp_bwd_retval")
+def a_backward_by_hand_beside_half_of_a_pair():
+    class Bad(Jvp):
+        vjp_fwd, _ = vjp_from_jvp
+
+        def vjp_bwd_retval(self, x, g):
+            return (g * x,)
+
+
+@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp", rule="vjp_bwd_retval_logs")
+def a_backward_with_logs_by_hand():
+    class Bad(FromJvp):
+        def vjp_bwd_retval_logs(self, res, g):
+            return (g * res.sum(),), None
+
+
+@add("SH105", TypeError, "vjp_fwd from vjp_from_lin", rule="vjp_bwd")
+def a_backward_by_hand_for_vjp_from_lin():
+    class Bad(Lin):
+        vjp_fwd, _ = vjp_from_lin
+
+        def vjp_bwd(self, x, g, x_acc):
+            x_acc.accum(-x * g)
+
+
+@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp", rule="vjp_bwd_retval")
+def a_backward_that_takes_flags_for_an_input():
+    class Bad(Jvp):
+        vjp_fwd, _ = vjp_from_jvp
+
+        def vjp_bwd_retval(self, res, g):
+            x, y = res
+            return (g * y + g * x,)
+
+
+@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp", rule="vjp_bwd_retval")
+def a_backward_that_takes_a_tuple_of_inputs_for_one():
+    class Bad(Jvp):
+        vjp_fwd, _ = vjp_from_jvp
+
+        def vjp_bwd_retval(self, res, g):
+            x, _ = res
+            return (g * jnp.cos(x),)
+
+
+@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp", rule="vjp_bwd_retval")
+def a_backward_that_unpacks_too_many():
+    class Bad(Jvp):
+        vjp_fwd, _ = vjp_from_jvp
+
+        def vjp_bwd_retval(self, res, g):
+            x, y, z = res
+            return (g * x * y * z,)
 
 
 # --- 6. derived from nothing ----------------------------------------------------------
@@ -409,3 +477,115 @@ def test_batch_dim_rule_needs_both_backward_rules():
             return dims[0]
 
     assert transforms(Both)["vmap"] == "provided (batch_dim_rule)"
+
+
+# --- residuals of a derived forward rule, read by hand --------------------------------
+
+
+def by_index(self, res, g):
+    return (g * res[0][0],)
+
+
+def by_names(self, res, g):
+    primals, nzs_in = res
+    return (g * primals[0],) if any(nzs_in) else (None,)
+
+
+def by_structure(self, res, g):
+    (x,), _ = res
+    return (g * x,)
+
+
+def by_structure_in_two_steps(self, res, g):
+    x, _ = res
+    (x,) = x
+    return (g * x,)
+
+
+def by_a_star(self, res, g):
+    primals, *_ = res
+    return (g * primals[0],)
+
+
+def by_iteration(self, res, g):
+    leaves = [x for part in res for x in part]
+    return (g * leaves[0],)
+
+
+def by_tree(self, res, g):
+    return (g * jax.tree.leaves(res)[0],)
+
+
+def by_a_helper(self, res, g):
+    return self.helper(res, g)
+
+
+def by_a_closure(self, res, g):
+    return (g * (lambda: res[0])()[0],)
+
+
+def by_what_it_is(self, res, g):
+    x = res[0][0] if isinstance(res, tuple) else res
+    return (g * x,)
+
+
+def by_what_it_is_at_once(self, res, g):
+    if isinstance(res, tuple):
+        (x,), _ = res
+        return (g * x,)
+    return (g * res,)
+
+
+def not_at_all(self, res, g):
+    return (g,)
+
+
+def with_another_name(self, res, g):
+    res = res[0][0]
+    return (g * res,)
+
+
+@pytest.mark.parametrize(
+    "backward",
+    [
+        by_index,
+        by_names,
+        by_structure,
+        by_structure_in_two_steps,
+        by_a_star,
+        by_iteration,
+        by_tree,
+        by_a_helper,
+        by_a_closure,
+        by_what_it_is,
+        by_what_it_is_at_once,
+        not_at_all,
+        with_another_name,
+    ],
+)
+def test_a_backward_by_hand_that_reads_the_residuals_of_vjp_from_jvp(backward):
+    aval = jax.typeof(jnp.ones(3))
+
+    class Good(FromJvp):
+        vjp_bwd_retval = backward
+
+        def __init__(self):
+            self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+            super().__init__()
+
+        def helper(self, res, g):
+            return (g * res[0][0],)
+
+    gradient = jax.grad(lambda x: Good()(x).sum())(jnp.ones(3))
+    assert gradient.tolist() == [1, 1, 1]
+
+
+def test_both_halves_by_hand_below_a_pair():
+    class Good(FromJvp):
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), x
+
+        def vjp_bwd(self, x, g, x_acc):
+            x_acc.accum(g * x)
+
+    assert issubclass(Good, HiPrim)

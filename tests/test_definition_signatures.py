@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 from jax.experimental.hijax import HiPrim
 
-from strict_hijax import SignatureError, StrictHiPrim
+from strict_hijax import SignatureError, StrictHijaxError, StrictHiPrim
 from tests.faults import Faulty, Table, check
 
 FAULTS = Table()
@@ -437,3 +437,20 @@ def test_a_rule_without_self_is_mended_in_its_own_names():
     assert len(caught.value.findings) == 1
     assert caught.value.got == "expand(x, w)"
     assert caught.value.hint == "def expand(self, x, w): ..."
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 70, 200])
+def test_any_number_of_inputs_may_be_written_out(n):
+    inputs = ", ".join(f"x{i}" for i in range(n))
+    accums = ", ".join(f"a{i}" for i in range(n))
+    source = f"""
+class Good(StrictHiPrim):
+    def expand(self, {inputs}): return x0
+    def vjp_fwd(self, nzs_in, {inputs}): return x0, None
+    def vjp_bwd(self, res, g, {accums}): return None
+"""
+    module = {"StrictHiPrim": StrictHiPrim, "__name__": "many"}
+    exec(source, module)
+    wrong = source.replace(f"nzs_in, {inputs}", f"nzs_in, {inputs}, more")
+    with pytest.raises(StrictHijaxError, match=rf"for {n} input.*for {n + 1} inputs"):
+        exec(wrong, module)

@@ -1,6 +1,5 @@
 """Effects of a function's primal and rules: fault 34."""
 
-import functools
 import importlib
 
 import jax
@@ -15,6 +14,7 @@ from strict_hijax import (
     EffectError,
     UntraceableRuleError,
     UsageError,
+    _jax,
     checked_custom_vjp,
 )
 from strict_hijax._jax import Effect, IOEffect, custom_derivatives_allowed_effects
@@ -184,10 +184,19 @@ def test_an_effect_where_none_is_allowed(within, where):
 
 
 @each_rule
-@pytest.mark.parametrize("call", [lambda f: f(X), lambda f: jax.jit(f)(X)])
-def test_an_effect_is_found_at_a_first_call(where, call):
+def test_an_effect_is_found_at_a_first_call(where):
     checked = define(tap, where)
-    action = lambda: call(checked)  # noqa: E731
+    if where == "primal":  # its code is not run a second time, and no jaxpr is there
+        checked(X)
+    else:
+        action = lambda: checked(X)  # noqa: E731
+        expect(action, "SH501", where, "buffer_callback", "BufferCallbackEffect")
+
+
+@each_rule
+def test_an_effect_is_found_at_a_first_call_under_jit(where):
+    checked = define(tap, where)
+    action = lambda: jax.jit(checked)(X)  # noqa: E731
     expect(action, "SH501", where, "buffer_callback", "BufferCallbackEffect")
 
 
@@ -302,12 +311,6 @@ def test_an_effect_that_jax_refuses_in_a_loop_or_branch(within, where):
         "SH424",
         *refused,
     )
-    checked = checked_custom_vjp(lambda x: x * 2.0)  # code that no other test has
-    effectful = functools.partial(within, communicate)
-    fwd = lambda x: (effectful(x) if where == "fwd" else x * 2.0, None)  # noqa: E731
-    bwd = lambda res, ct: (effectful(ct) if where == "bwd" else ct,)  # noqa: E731
-    checked.defvjp(fwd, bwd)
-    error_of(lambda: checked(X), "SH424", *refused)
 
 
 def test_a_rule_that_declines_in_words_of_jax_is_none_that_jax_refuses():
@@ -328,3 +331,17 @@ def test_a_policy_of_the_users_own_is_not_told_in_jaxs_words():
     place = error.hint.splitlines()[-1]
     name, module = place.removeprefix("  # ").split(" is in ")
     assert hasattr(importlib.import_module(module), name)
+
+
+def test_what_is_called_twice_is_looked_into_once(monkeypatch):
+    looked, body = [], log
+    inner = _jax.inner_jaxprs
+    monkeypatch.setattr(
+        _jax, "inner_jaxprs", lambda params: looked.append(params) or inner(params)
+    )
+    for _ in range(40):
+        body = jax.jit(lambda x, f=body: f(x) + f(x))
+    action = lambda: define(body, "fwd", example_args=(SPEC,), effects="pure")  # noqa: E731
+    error = error_of(action, "SH503", EffectError, NotImplementedError)
+    assert "`io_callback`" in str(error)
+    assert len(looked) <= 3 * 41

@@ -35,6 +35,10 @@ def by_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, t: jax.jvp(function, (x,), (t,))[1]
 
 
+def one_device() -> jax.sharding.Mesh:
+    return jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
 def conjugate_gradients(x, t):
     """Solves (1 + x x') y = t, by steps that are not linear in t."""
     a = jnp.eye(4) + jnp.outer(x, x)
@@ -57,6 +61,40 @@ def conjugate_gradients_in_a_loop(x, t):
         return y + size * p, new, new + (new @ new) / (r @ r) * p
 
     return lax.while_loop(lambda s: s[1] @ s[1] > 1e-9, step, (jnp.zeros(4), t, t))[0]
+
+
+def lanczos(x, t):
+    """Two normalised steps: neither is linear, and the solution is."""
+    size, a = jnp.linalg.norm(t), 3 * jnp.eye(4) + jnp.outer(x, x)
+    q = t / size
+    rest = a @ q - (q @ (a @ q)) * q
+    beta = jnp.linalg.norm(rest)
+    r = rest / beta
+    small = jnp.array([[q @ (a @ q), beta], [beta, r @ (a @ r)]])
+    y = jnp.linalg.solve(small, jnp.array([size, 0.0]))
+    return y[0] * q + y[1] * r
+
+
+def reflected_twice(x, t):
+    v = t + jnp.sign(t[0]) * jnp.linalg.norm(t) * jnp.eye(4)[0]
+    v = v / jnp.linalg.norm(v)
+    once = t - 2 * v * (v @ t)
+    return once - 2 * v * (v @ once)
+
+
+def through_float16(x, t):
+    """Scaled to the range of a narrow dtype, and back."""
+    scale = jnp.maximum(jnp.abs(t).max(), 1e-20) / 127
+    return (x * t / scale).astype(jnp.float16).astype(jnp.float32) * scale
+
+
+def scaled_by_rms(x, t):
+    scale = jnp.sqrt(jnp.mean(t * t) + 1e-6)
+    return x * (t / scale) * scale
+
+
+def by_logarithms(x, t):
+    return jnp.sign(t) * jnp.exp(jnp.log(jnp.abs(t)) + jnp.log(jnp.abs(x)))
 
 
 def scattered(x, t):
@@ -244,6 +282,28 @@ LINEAR: dict[str, Callable[..., Any]] = {
     "a power that is taken back": lambda x, t: jnp.cbrt(t * t * t),
     "plus what cancels": lambda x, t: t + jnp.stack([x, -x]).sum(0),
     "plus a mask and its complement": lambda x, t: t * (x > 0) + t * (x <= 0),
+    "all_gather under vmap": lambda x, t: jax.vmap(
+        lambda a, b: lax.all_gather(a * b, "i").sum(), axis_name="i"
+    )(x, t),
+    "psum and ppermute in a shard_map": lambda x, t: jax.shard_map(
+        lambda a, b: lax.psum(a * lax.ppermute(b, "i", [(0, 0)]), "i"),
+        mesh=one_device(),
+        in_specs=jax.P("i"),
+        out_specs=jax.P(),
+    )(x, t),
+    "rademacher and a custom_vjp in a scan": lambda x, t: lax.scan(
+        lambda c, a: (scaled_gradient(c) * a, with_own_rule(c)),
+        t,
+        jax.random.rademacher(jax.random.key(0), (3, 4), jnp.float32),
+    )[1],
+    "a Krylov space": lanczos,
+    "two reflections": reflected_twice,
+    "through float16": through_float16,
+    "scaled by its rms, and back": scaled_by_rms,
+    "by logarithms": by_logarithms,
+    "gmres": lambda x, t: jax.scipy.sparse.linalg.gmres(
+        3 * jnp.eye(4) + jnp.outer(x, x), t, restart=2, maxiter=2
+    )[0],
     "linear_solve": lambda x, t: lax.custom_linear_solve(
         lambda v: v * (1 + x * x), t, lambda mv, b: b / (1 + x * x), symmetric=True
     ),
@@ -435,6 +495,12 @@ AFFINE: dict[str, Callable[..., Any]] = {
     "plus a switch": lambda x, t: lax.switch(
         jnp.argmax(x), [lambda: t + x, lambda: t - x, lambda: t * x + 1]
     ),
+    "plus a primal in a shard_map": lambda x, t: jax.shard_map(
+        lambda a, b: lax.psum(b, "i") + a,
+        mesh=one_device(),
+        in_specs=(jax.P("i"), jax.P("i")),
+        out_specs=jax.P("i"),
+    )(x, t),
     "plus noise": lambda x, t: t + jax.random.normal(jax.random.key(0), (4,)),
     "plus noise of the key": lambda x, t: (
         x * t + 1e-3 * jax.random.uniform(jax.random.PRNGKey(0), (4,), minval=-1.0)
@@ -486,6 +552,17 @@ def test_an_array_that_is_changed_in_place_is_unknown():
 def test_empty_arrays_and_integers_are_zero():
     empty = jax.ShapeDtypeStruct((0,), jnp.float32)
     assert equation_of(lambda x, t: t + 1, empty, empty) is None
+
+
+def test_the_tangents_of_integers_are_zero():
+    integers, float0 = (
+        jax.ShapeDtypeStruct((4,), d) for d in (jnp.int32, jax.dtypes.float0)
+    )
+    jaxpr = jax.make_jaxpr(lambda x, n, t, _: (x * n, t * n))(X, integers, X, float0)
+    assert not faulty_equations(jaxpr, [False, False, True, True], 1)
+    jaxpr = jax.make_jaxpr(lambda x, n, t, _: (x * n, t + n))(X, integers, X, float0)
+    (found,) = faulty_equations(jaxpr, [False, False, True, True], 1)
+    assert (found.fault, found.output) == (Fault.AFFINE, 1)
 
 
 def test_a_large_constant_is_not_read():

@@ -338,8 +338,10 @@ class Scale(StrictHiPrim, supports=()):
 def test_copies(duplicate):
     found = duplicate(Sine())
     found = pickle.loads(found) if isinstance(found, bytes) else found
-    assert_sine(found)
-    assert found == Sine()
+    np.testing.assert_allclose(found(X), jnp.sin(X))
+    if found.in_avals == (AVAL,):  # for JAX an unpickled type may be another one
+        assert_sine(found)
+        assert found == Sine()
 
 
 def test_a_class_is_not_kept_alive():

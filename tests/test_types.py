@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import pickle
 from typing import Any
 
 import jax
@@ -61,6 +62,16 @@ def test_weak_types_are_ignored_and_dtypes_are_not() -> None:
     assert _types.same_type(jax.typeof(1.0), jax.typeof(jnp.float32(1)))
     assert not _types.same_type(jax.typeof(1.0), jax.typeof(jnp.bfloat16(1)))
     assert not _types.same_type(jax.typeof(1), jax.typeof(1.0))
+
+
+def test_an_unpickled_type_is_the_type_that_it_was():
+    unpickled = pickle.loads(pickle.dumps(AVAL))
+    again = pickle.loads(pickle.dumps(AVAL))
+    assert _types.same_type(unpickled, AVAL)
+    assert _types.same_type(AVAL, unpickled)
+    assert _types.same_type(unpickled, again)
+    for other in (jnp.ones(4), jnp.ones(3, "int32"), jnp.ones((1, 3))):
+        assert not _types.same_type(unpickled, jax.typeof(other))
 
 
 def test_a_type_that_may_not_be_compared_matches_its_kind() -> None:

@@ -37,6 +37,7 @@ class Spec:
       by_name: whether it is declared by `nondiff_argnames`.
       symbolic_zeros, optimize_remat: options of `defvjp`.
       style: whether fwd calls the function it"self" or computes on its "own".
+      detour: as in a primitive, where there is a jvp rule.
     """
 
     inputs: tuple[Tree, ...]
@@ -48,6 +49,7 @@ class Spec:
     symbolic_zeros: bool = False
     optimize_remat: bool = False
     style: str = "self"
+    detour: str = ""
     number: int = 0
 
     @property
@@ -55,7 +57,12 @@ class Spec:
         """The primitive that computes the same, as far as that has a meaning."""
         scale = "" if self.static is None else "static"
         return primitives.Spec(
-            self.inputs, self.output, self.functions, static=scale, number=self.number
+            self.inputs,
+            self.output,
+            self.functions,
+            static=scale,
+            detour=self.detour,
+            number=self.number,
         )
 
     @property

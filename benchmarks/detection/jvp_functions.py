@@ -41,6 +41,7 @@ class JvpWriter(Writer):
                 for i in own
             ]
             body.append(f"dot_{j} = {' + '.join(terms)}")
+            body += self.detour(j) if leaf.is_float else ()
         params = ("t", "ans", *spec.names)
         return Method(params, tuple(body)).giving(numbered(spec.output, "dot"))
 

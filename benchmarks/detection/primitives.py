@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+from .detours import DETOURS
 from .source import Member, Method, Primitive
 from .trees import Leaf, Tree, leaves, numbered, places, types, values, written
 
@@ -46,6 +47,9 @@ class Spec:
       supports: what it promises; None where it says nothing.
       layout: "one", "base" or "mixin".
       style: how `jvp`, `vjp_fwd` and `lin` get the primal: "self" or "expand".
+      late: where a rule is set late: "class" (it is deleted and set again), "instance"
+        (each has its own), "" for nowhere.
+      detour: what tangents of outputs are sent through, by its name; "" for nothing.
     """
 
     inputs: tuple[Tree, ...]
@@ -61,11 +65,14 @@ class Spec:
     supports: tuple[str, ...] | None = None
     layout: str = "one"
     style: str = "self"
+    late: str = ""
+    detour: str = ""
     number: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        return NAMES[: len(self.inputs)]
+        more = (f"x{i}" for i in range(len(NAMES), len(self.inputs)))
+        return (*NAMES[: len(self.inputs)], *more)
 
     @property
     def ins(self) -> list[Leaf]:
@@ -138,6 +145,12 @@ class Writer:
             for i in self.spec.float_ins
         ]
         return f"{self.scale}({' + '.join(terms)})"
+
+    def detour(self, j: int) -> Iterator[str]:
+        """A line that sends a tangent through what leaves it as it is."""
+        if self.spec.detour:
+            x, t = f"x_{self.spec.float_ins[0]}", f"dot_{j}"
+            yield f"{t} = {DETOURS[self.spec.detour].format(x=x, t=t)}"
 
     def slope(self, i: int, t: str) -> str:
         template = FUNCTIONS[self.spec.functions[i]][1]
@@ -249,6 +262,7 @@ class Writer:
         for j, leaf in enumerate(spec.outs):
             if leaf.is_float:
                 lines.append(f"dot_{j} = {self.tangent(j, leaf, 't')}")
+                lines += self.detour(j)
             else:
                 lines.append(f"dot_{j} = no_tangent({leaf.shape})")
         return tuple(lines)
@@ -323,6 +337,11 @@ def primitive(spec: Spec) -> Primitive:
     keywords = {} if spec.supports is None else {"supports": repr(spec.supports)}
     of_base = frozenset(list(members)[::2]) if spec.layout != "one" else frozenset()
     name = f"Op{spec.number}"
+    late = [rule for rule, member in members.items() if isinstance(member, Method)]
+    late = late if spec.late else []
+    if spec.late == "instance":
+        own = (f"self.{rule} = partial(type(self).{rule}, self)" for rule in late)
+        init |= {f"own {rule}": line for rule, line in zip(late, own, strict=True)}
     return Primitive(
         spec,
         name,
@@ -333,6 +352,11 @@ def primitive(spec: Spec) -> Primitive:
         tuple(map(values, spec.inputs)),
         layout=spec.layout,
         of_base=of_base,
+        after=tuple(
+            f"{name}.{rule}, _ = {name}.__dict__['{rule}'], delattr({name}, '{rule}')"
+            for rule in late
+            if spec.late == "class" and rule not in of_base
+        ),
     )
 
 

@@ -125,6 +125,8 @@ def steps(program: Any, *, strict: bool, typed: bool) -> Iterator[Step]:
     more = program.notes.get("steps")
     if more is not None:
         yield from more(program, scope, strict)
+    elif strict and program.notes.get("checked"):
+        yield Stage.CHECK, lambda: check(eval(program.construct, scope))
     elif isinstance(program, Primitive):
         yield from _of_primitive(program, scope)
     elif isinstance(program, HiType):
@@ -206,6 +208,14 @@ def forward(call: Call) -> object:
 
 def traced(fun: Callable[..., Any], *args: Any) -> object:
     return jax.make_jaxpr(fun)(*args)
+
+
+def looked_up(call: Call) -> object:
+    """An interpreter of jaxprs finds a primitive in its table, by its type."""
+    table = {type(call.fun): "the rule"}
+    eqns = jax.make_jaxpr(call.on)(call.values).jaxpr.eqns
+    prims = [eqn.params["_prim"] for eqn in eqns if "_prim" in eqn.params]
+    return [table[type(prim)] for prim in prims]
 
 
 def gradient(call: Call) -> object:
@@ -318,6 +328,7 @@ def _of_primitive(program: Primitive, scope: dict[str, Any]) -> Iterator[Step]:
 def uses_of_primitive(spec: primitives.Spec) -> Iterator[Callable[[Call], object]]:
     """What can be done with a primitive that has these rules."""
     has_refs = any(leaf.ref for leaf in spec.ins)
+    yield looked_up
     if spec.reverse:
         yield gradient
         if spec.reverse == "accums" and not has_refs:

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from . import functions, hitypes, jvp_functions, primitives
+from .detours import DETOURS
 from .trees import Leaf, Tree, leaves
 
 SHAPES = ((), (3,), (2, 3), (2,), (1, 3))
@@ -25,6 +26,11 @@ def float_leaves() -> st.SearchStrategy[Leaf]:
 
 def integer_leaves() -> st.SearchStrategy[Leaf]:
     return st.builds(Leaf, st.sampled_from(SHAPES), st.sampled_from(INTEGERS))
+
+
+def detours() -> st.SearchStrategy[str]:
+    """What tangents are sent through; as often nothing."""
+    return st.one_of(st.just(""), st.sampled_from(sorted(DETOURS)))
 
 
 @st.composite
@@ -119,10 +125,13 @@ def primitive_specs(draw: st.DrawFn, **fixed: Any) -> primitives.Spec:
     needs = dict(fixed.get("needs", {}))
     alone = reverse in ("accums", "retval") and not (jvp or lin or has)
     refs = needs.get("refs", alone and draw(st.integers(0, 3)) == 0)
+    late = "" if fixed else draw(st.sampled_from(["", "", "class", "instance"]))
     rules = set() if refs else rules
     linear = "transpose" in rules
     needs |= {"refs": refs} | ({"integers": False} if linear else {})
     ins = draw(inputs(**needs))
+    if not fixed and not rules and draw(st.integers(0, 4)) == 0:
+        ins = (*ins, *[Leaf((), "float32")] * 70)
     out = draw(outputs(**needs.get("output", {})))
     third = drawn("third", "", "True", "tree")
     fourth = reverse == "accums" and lin != "from_jvp" and draw(st.integers(0, 3)) == 0
@@ -139,6 +148,8 @@ def primitive_specs(draw: st.DrawFn, **fixed: Any) -> primitives.Spec:
         rules=frozenset(rules),
         layout=drawn("layout", "one", "base", "mixin"),
         style=drawn("style", "self", "expand"),
+        late=late,
+        detour=draw(detours()),
         number=draw(st.integers(0, 10**6)),
     )
     promise = fixed.get("promise", bool(has) or draw(st.booleans()))
@@ -211,6 +222,7 @@ def jvp_function_specs(draw: st.DrawFn, **fixed: Any) -> functions.Spec:
         static=fixed["static"] if "static" in fixed else draw(st.sampled_from(statics)),
         symbolic_zeros=fixed.get("symbolic_zeros", zeros),
         style=fixed.get("style") or draw(st.sampled_from(["self", "own"])),
+        detour=draw(detours()),
         number=draw(st.integers(0, 10**6)),
     )
 

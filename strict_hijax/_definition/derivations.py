@@ -23,6 +23,7 @@ from strict_hijax._signatures import (
 )
 
 from .facts import ClassFacts
+from .residuals import misreads_pair
 
 
 def circles(facts: ClassFacts) -> Iterator[Finding]:
@@ -98,14 +99,12 @@ def halves_that_do_not_fit(facts: ClassFacts) -> Iterator[Finding]:
             remedies=(derivation.line,),
         )
     if not wrong:
-        yield from _mixed_halves(facts, "vjp_fwd", "vjp_bwd_retval")
+        yield from _mixed_halves(facts, "vjp_fwd", _backward_rule(facts) or "")
         yield from _mixed_halves(facts, "lin", "linearized")
 
 
 def _mixed_halves(facts: ClassFacts, first: str, second: str) -> Iterator[Finding]:
     if first not in facts.rules or second not in facts.rules:
-        return
-    if second == "vjp_bwd_retval" and _backward_rule(facts) != second:
         return
     source, sink = _derivation(facts, first), _derivation(facts, second)
     if source is sink:
@@ -127,8 +126,12 @@ def _mixed_halves(facts: ClassFacts, first: str, second: str) -> Iterator[Findin
         remedies=(
             derivation.line,
             f"{RULES[first].template(facts.inputs)}   # and {second}, both by hand",
+            *([_PAIR] if derivation.name == "vjp_from_jvp" and sink is None else []),
         ),
     )
+
+
+_PAIR = "primals, nzs_in = res   # what the `vjp_fwd` of `vjp_from_jvp` keeps"
 
 
 def _derivation(facts: ClassFacts, rule: str) -> Derivation | None:
@@ -154,11 +157,12 @@ def _cannot_feed(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
 def _cannot_read(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
     """Whether a rule written by hand cannot read a derived half's residuals.
 
-    Those of `linearize_from_jvp` are an object of JAX's own; the others are tuples.
+    Those of `linearize_from_jvp` are an object of JAX's own; the others are pairs.
     """
     value = facts.rules[rule]
-    opaque = derivation.name == "linearize_from_jvp"
-    return opaque and _only_computes(value) and reads_parameter(value, 1)
+    if derivation.name == "linearize_from_jvp":
+        return _only_computes(value) and reads_parameter(value, 1)
+    return misreads_pair(value, of_tuples=derivation.name == "vjp_from_jvp")
 
 
 _MODULES = frozenset({"jax", "jnp", "np", "numpy", "lax", "expand"})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import types
+from functools import cached_property
 from typing import Any
 
 from strict_hijax import _jax
@@ -40,6 +42,11 @@ class ClassFacts:
     @property
     def subject(self) -> str:
         return qualified_name(self.cls)
+
+    @cached_property
+    def has_properties(self) -> bool:
+        """Whether a rule is what a property gives, for each instance anew."""
+        return any(isinstance(value, property) for value in self.rules.values())
 
     @property
     def has(self) -> str:
@@ -164,6 +171,48 @@ def facts_of(
     return ClassFacts(
         cls, rules, owners, other_names, supports, abstract, location, policy
     )
+
+
+def facts_of_instance(facts: ClassFacts, prim: Any) -> ClassFacts:
+    """The same with the rules that an instance has of its own, as in `self.jvp = f`."""
+    own = own_rules(facts, prim)
+    if not own:
+        return facts
+    rules = facts.rules | own
+    return dataclasses.replace(
+        facts,
+        rules={name: rules[name] for name in RULES if name in rules},
+        owners=facts.owners | dict.fromkeys(own, facts.cls),
+    )
+
+
+has_no_rule = frozenset(RULES).isdisjoint
+"""Whether an instance's `__dict__` has no rule; the quick answer."""
+
+
+def own_rules(facts: ClassFacts, prim: Any) -> dict[str, Any]:
+    """Rules of an instance alone, as they would stand in a class body.
+
+    They are set on it, or given by a property; JAX calls them without a self.
+    """
+    found = ((name, _own_rule(facts, prim, name)) for name in RULES)
+    return {name: _unbound(value) for name, value in found if value is not None}
+
+
+def _own_rule(facts: ClassFacts, prim: Any, name: str) -> Any:
+    written = facts.rules.get(name)
+    if isinstance(written, property):
+        try:
+            return getattr(prim, name)
+        except Exception:  # not yet, or not for this instance
+            return None
+    return None if isinstance(written, cached_property) else vars(prim).get(name)
+
+
+def _unbound(value: object) -> object:
+    if isinstance(value, types.MethodType):
+        return value.__func__
+    return staticmethod(value) if isinstance(value, types.FunctionType) else value
 
 
 def _is_jax_own(name: str, value: object) -> bool:

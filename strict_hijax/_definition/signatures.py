@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import math
 from collections.abc import Iterator
 
 from strict_hijax._errors import Finding
@@ -11,11 +11,12 @@ from strict_hijax._signatures import Arity, arity_of, only_raises
 
 from .facts import ClassFacts
 
-_MANY = range(64)  # more inputs than anyone writes out in a signature
+type _Counts = tuple[int, float]
+"""The least and the greatest number of inputs for which a rule's signature binds."""
 
 
 def arguments(facts: ClassFacts) -> Iterator[Finding]:
-    seen: dict[str, frozenset[int]] = {}
+    seen: dict[str, _Counts] = {}
     told: set[str] = set()  # rules that lack `self`, of which each other rule differs
     for name, value in facts.rules.items():
         arity, rule = arity_of(value), RULES[name]
@@ -23,7 +24,7 @@ def arguments(facts: ClassFacts) -> Iterator[Finding]:
             continue
         problem = _problem(rule, arity)
         counts = _counts(rule, arity, facts.may_get_structured(name))
-        other = next((n for n in seen if seen[n].isdisjoint(counts)), None)
+        other = next((n for n in seen if _are_apart(seen[n], counts)), None)
         if problem is not None:
             yield _cannot_take(facts, name, arity, problem)
         elif rule.per_input and other is not None:
@@ -60,9 +61,14 @@ def _lacks_self(arity: Arity) -> bool:
     return cannot or arity.first not in ("self", "cls", "_", "_self", "this", None)
 
 
-def _counts(rule: Rule, arity: Arity, structured: bool) -> frozenset[int]:
-    """The numbers of inputs for which a rule's signature binds."""
-    return _bound(len(rule.leading), structured, arity.least, arity.most)
+def _counts(rule: Rule, arity: Arity, structured: bool) -> _Counts:
+    leading = len(rule.leading)
+    most = math.inf if arity.most is None else arity.most - leading
+    return max(0, arity.least - leading - structured), most
+
+
+def _are_apart(one: _Counts, other: _Counts) -> bool:
+    return one[1] < other[0] or other[1] < one[0]
 
 
 def _written_for(facts: ClassFacts, name: str) -> int:
@@ -70,15 +76,6 @@ def _written_for(facts: ClassFacts, name: str) -> int:
     arity = arity_of(facts.rules[name])
     assert arity is not None
     return max(0, arity.least - len(RULES[name].leading))
-
-
-@functools.lru_cache(maxsize=512)
-def _bound(
-    leading: int, structured: bool, least: int, most: int | None
-) -> frozenset[int]:
-    given = {n: (leading + n, leading + n + structured) for n in _MANY}
-    limit = 2 * len(_MANY) if most is None else most
-    return frozenset(n for n in _MANY if any(least <= g <= limit for g in given[n]))
 
 
 def _cannot_take(facts: ClassFacts, name: str, arity: Arity, what: str) -> Finding:
@@ -108,7 +105,7 @@ def _disagreement(
     name: str,
     arity: Arity,
     other: str,
-    seen: dict[str, frozenset[int]],
+    seen: dict[str, _Counts],
 ) -> Finding:
     rule, taken, n = RULES[name], len(RULES[name].leading), _written_for(facts, other)
     if taken and arity.takes(n) and arity.first == rule.leading[0]:

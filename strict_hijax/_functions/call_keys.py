@@ -6,10 +6,14 @@ are no plain values are remembered weakly, since they may hold tracers.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import enum
-import threading
+import functools
+import time
 import types
 import weakref
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -19,9 +23,17 @@ from strict_hijax import _jax
 from .rules import FunctionRules, Inputs, innermost
 
 MOST_REMEMBERED = 64
-MOST_CHECKS_OF_CODE = 8
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.dtype, enum.Enum)
+_PLAIN = (bool, int, complex, str, bytes, type(None), np.dtype)
+_STABLE = (
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    functools.partial,
+    enum.Enum,
+)
 
 
 class _Same:
@@ -44,21 +56,30 @@ class _Same:
 
 
 def static_key(value: Any) -> Any:
-    """A key for a static argument; TypeError where it has none."""
-    if isinstance(value, _PLAIN):
+    """A key for a static argument; TypeError where it has none.
+
+    An object that may change has none: its rules are checked at each call.
+    """
+    if type(value) in _PLAIN:
         return type(value), value
-    if isinstance(value, tuple | list):
+    if type(value) is float:  # 0.0 and -0.0 are equal, and not the same
+        return float, value.hex()
+    if type(value) in (tuple, list):
         return type(value), tuple(map(static_key, value))
-    return _Same(value)
+    if isinstance(value, _STABLE):
+        return _Same(value)
+    raise TypeError(f"{type(value).__name__} may change")
 
 
 def call_key(inputs: Inputs) -> Any:
     """A key for a call, or None where its static arguments have none."""
     try:
         statics = tuple(static_key(value) for _, value in inputs.statics)
-    except TypeError:
+        key = inputs.treedef, inputs.avals, statics, _jax.configuration_key()
+        hash(key)
+    except Exception:  # data of a pytree, too, may be hashed in any way it likes
         return None
-    return inputs.treedef, inputs.avals, statics, _jax.configuration_key()
+    return key
 
 
 class Remembered[Value]:
@@ -70,13 +91,24 @@ class Remembered[Value]:
 
     def get(self, key: Any) -> Value | None:
         """The value of a key, if it is still known."""
-        return None if key is None else self._entries.get(key)
+        try:
+            return None if key is None else self._entries.get(key)
+        except Exception:  # data of a pytree may compare in any way it likes
+            return None
+
+    def add(self, key: Any, value: Value) -> None:
+        """Remember a value, unless there is one."""
+        if self.get(key) is None:
+            self.put(key, value)
 
     def put(self, key: Any, value: Value) -> None:
         """Remember a value, and forget the oldest where there are too many."""
         if key is None:
             return
-        self._entries[key] = value
+        try:
+            self._entries[key] = value
+        except Exception:
+            return
         while len(self._entries) > self._most:
             self._entries.pop(next(iter(self._entries)), None)
 
@@ -84,12 +116,25 @@ class Remembered[Value]:
         return len(self._entries)
 
 
-# --- how often a piece of code was checked --------------------------------------------
+# --- how much time the checks of a piece of code take ---------------------------------
 
 type CodeKey = tuple[Any, ...]
 
-_counts: Remembered[int] = Remembered(4096)
-_lock = threading.Lock()
+# A function made anew at each step is checked as often as this allows: in the first
+# second without a limit, and then in a tenth of the time that the program takes.
+_SECONDS_WITHOUT_LIMIT = 1.0
+_SHARE_OF_TIME = 0.1
+
+
+@dataclasses.dataclass(slots=True)
+class _Time:
+    """When a piece of code was first checked, and the seconds that its checks took."""
+
+    since: float = dataclasses.field(default_factory=time.monotonic)
+    spent: float = 0.0
+
+
+_times: Remembered[_Time] = Remembered(4096)
 
 
 def code_key(rules: FunctionRules) -> CodeKey:
@@ -103,11 +148,20 @@ def _code(rule: Any) -> Any:
 
 
 def may_check(code: CodeKey) -> bool:
-    """Whether a piece of code may be checked once more."""
-    return (_counts.get(code) or 0) < MOST_CHECKS_OF_CODE
+    """Whether a piece of code may be checked once more, by the time that it took."""
+    known = _times.get(code)
+    if known is None or known.spent < _SECONDS_WITHOUT_LIMIT:
+        return True
+    return known.spent < _SHARE_OF_TIME * (time.monotonic() - known.since)
 
 
-def count_check(code: CodeKey) -> None:
-    """Count a check of a piece of code that found nothing."""
-    with _lock:
-        _counts.put(code, (_counts.get(code) or 0) + 1)
+@contextlib.contextmanager
+def spending(code: CodeKey) -> Generator[None]:
+    """Count the time of a check of a piece of code."""
+    _times.add(code, _Time())
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        if (known := _times.get(code)) is not None:
+            known.spent += time.monotonic() - start

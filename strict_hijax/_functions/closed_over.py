@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,10 +15,12 @@ from strict_hijax import _jax
 from strict_hijax._errors import (
     Finding,
     StrictHijaxError,
+    raise_findings,
     without_ignored,
 )
 from strict_hijax._types import describe
 
+from .call_keys import Remembered
 from .rules import FunctionRules, positional_count
 
 
@@ -72,9 +75,10 @@ def unusable_findings(
     taken for a constant, and JAX complains when it lowers or evaluates what the rule
     made of it: with none of our frames on the stack, and without the rule's name.
     """
-    held = [
-        (n, t) for n, t in held_tracers(rules.rule(role)) if _jax.is_out_of_place(t)
-    ]
+    held = list(held_tracers(rules.rule(role)))
+    for each in held:
+        _remember(each[1], closed_over_finding(rules, role, [each], None))
+    held = [(name, tracer) for name, tracer in held if _jax.is_out_of_place(tracer)]
     if not held:
         return []
     constants = set(map(id, _constants_of(rules.rule(role), args)))
@@ -96,6 +100,27 @@ def _constants_of(rule: Any, args: Sequence[Any]) -> list[Any]:
         return list(_jax.trace_to_jaxpr(call, (), "rule").consts)
     except Exception:  # it was run a moment ago: whatever it is, JAX will say it
         return []
+
+
+def _remember(tracer: Any, finding: Finding) -> None:
+    """Remember a tracer that a rule closes over, for when JAX lowers it.
+
+    That is after the rule has run, where nothing else tells whose constant it is.
+    """
+    if not _is_watching:
+        _is_watching.append(True)
+        _jax.when_a_tracer_is_lowered(_explain)
+    _held_by_rules.put(id(tracer), (weakref.ref(tracer), finding))
+
+
+def _explain(tracer: Any) -> None:
+    known = _held_by_rules.get(id(tracer))
+    if known is not None and known[0]() is tracer:
+        raise_findings([known[1]])
+
+
+_is_watching: list[bool] = []
+_held_by_rules: Remembered[tuple[weakref.ref[Any], Finding]] = Remembered()
 
 
 def held_tracers(rule: Any) -> Iterator[tuple[str, Any]]:

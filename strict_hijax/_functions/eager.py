@@ -40,7 +40,7 @@ class Depth(enum.IntEnum):
     """How far the rules of a function are traced."""
 
     PRIMAL = 1
-    CALLED = 2  # an input is differentiated: JAX is about to call the rules itself
+    CALLED = 2  # an input is differentiated: JAX has called the rules itself
     FULL = 3
 
 
@@ -88,16 +88,20 @@ class Examination:
 
 
 def examine(
-    rules: FunctionRules, inputs: Inputs, policy: EffectPolicy, depth: Depth
+    rules: FunctionRules,
+    inputs: Inputs,
+    policy: EffectPolicy,
+    depth: Depth,
+    outputs: OutputTypes | None = None,
 ) -> Examination:
-    """Trace the primal, and at full depth fwd and bwd, on the types of one call.
+    """Trace fwd and bwd on the types of one call, as far as the depth says.
 
-    A function with no input that has a tangent is never differentiated: of it, only
-    the primal is traced.
+    The primal is traced where it is not known what it returns. A function with no input
+    that has a tangent is never differentiated: of it, only the primal is traced.
     """
-    seen = Examination()
+    seen = Examination(outputs=outputs)
     trace = Tracing(rules, inputs, policy, seen)
-    if not trace.primal() or depth is not Depth.FULL:
+    if (outputs is None and not trace.primal()) or depth is not Depth.FULL:
         return seen
     if any(map(has_tangent, inputs.avals)) and trace.fwd():
         trace.bwd()
@@ -124,25 +128,43 @@ class Tracing:
     inputs: Inputs
     policy: EffectPolicy
     seen: Examination
-    primal_jaxpr: Any = None
     jaxpr: Any = None  # of the rule that was traced last
     residuals: Kept | None = None
     rem: tuple[list[Any], set[str], set[str]] | None = None  # see `_call_fwd`
 
     def primal(self) -> bool:
+        """Trace the function itself, and keep what it returns."""
         trees: list[Any] = []
+        rule = self.trace("primal", self._primal(trees), self.inputs.avals)
+        if rule is not None:
+            self.seen.outputs = OutputTypes(trees[-1], rule.gives)
+        return rule is not None
 
+    def _primal(self, trees: list[Any]) -> Callable[..., list[Any]]:
         def primal(*leaves: Any) -> list[Any]:
             out = self.rules.fun(*self.inputs.arguments(leaves))
             flat, treedef = tree_util.tree_flatten(out)
             trees.append(treedef)
             return flat
 
-        rule = self.trace("primal", primal, self.inputs.avals)
-        if rule is not None:
-            self.seen.outputs = OutputTypes(trees[-1], rule.gives)
-            self.primal_jaxpr = self.jaxpr
-        return rule is not None
+        return primal
+
+    def known_call(self) -> KnownCall | None:
+        """The call of the function itself, which its rules most often repeat."""
+        if self.seen.outputs is None:
+            return None
+        return KnownCall(
+            self.rules, self.inputs, self.seen.outputs, self._jaxpr_of_primal
+        )
+
+    def _jaxpr_of_primal(self) -> Any:
+        """The jaxpr of the function, traced when it is asked for; None if it raises."""
+        try:
+            return _jax.trace_to_jaxpr(
+                self._primal([]), self.inputs.avals, self.rules.name
+            )
+        except Exception:  # of the function itself, and so none of ours
+            return None
 
     def fwd(self) -> bool:
         """Trace fwd (and rem after it), and keep what bwd will be given."""
@@ -158,10 +180,7 @@ class Tracing:
             kept.append(record)
             return traced
 
-        known = None
-        if self.seen.outputs is not None:
-            known = KnownCall(self.rules, self.inputs, self.seen.outputs)
-        rule = self.trace("fwd", fwd, self.inputs.avals, known)
+        rule = self.trace("fwd", fwd, self.inputs.avals, self.known_call())
         if rule is None:
             return False
         if not kept:
@@ -215,7 +234,11 @@ class Tracing:
         )
         call = known_call()
         made = call is not None and call.was_made
-        return found | self.seen.traced[0].effects if made else found
+        return found | self._effects_of_primal() if made else found
+
+    def _effects_of_primal(self) -> set[str]:
+        primal = [rule for rule in self.seen.traced if rule.role == "primal"]
+        return primal[0].effects if primal else set[str]()
 
     def bwd(self) -> None:
         residuals, outputs = self.residuals, self.seen.outputs
@@ -311,7 +334,7 @@ class Tracing:
         outputs = [v.aval for v in jaxpr.outvars]
         effects = _effect_names(jaxpr.effects)
         if known is not None and known.was_made:
-            effects |= self.seen.traced[0].effects
+            effects |= self._effects_of_primal()
         rule = TracedRule(role, tuple(avals), tuple(outputs), effects)
         self.seen.traced.append(rule)
         return rule

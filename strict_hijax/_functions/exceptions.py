@@ -1,92 +1,49 @@
 """What it means that a rule raises while it is traced ahead of JAX.
 
-It may decline, need a name or an axis that is not there yet, need concrete values, or
-be unable to work at all. Only the last is a fault, and in doubt it is none.
+At a call it means nothing: the exception waits until JAX calls the rule. With types
+given, it is a fault, unless the rule declines, or needs what is not there yet.
 """
 
 from __future__ import annotations
 
-import dis
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from types import TracebackType
 
 import jax
 
 from strict_hijax._errors import Finding, StrictHijaxError
-from strict_hijax._raised import has_text, in_short, is_refused_effect, raised_at
+from strict_hijax._raised import (
+    has_text,
+    in_short,
+    is_raised_by_user,
+    raised_at,
+)
 from strict_hijax._report import describe_all
 
 from .advice import order_advice
 from .rules import FunctionRules, Inputs
 
-_JAX = str(Path(jax.__file__).parent / "_src")
-_OURS = str(Path(__file__).parent)
 _NEEDS_VALUES = re.compile(
     r"[Tt]race[rd]|[Aa]bstract|[Cc]oncret|setting an array element with a sequence"
 )
-# `custom_vjp_primal_tree_values` where `symbolic_zeros` is off: no value mends it.
-_NO_RECORD = "unexpected leaf type"
 _SLIP = re.compile(
     r"unpack|positional argument|keyword argument|is not (callable|iterable)"
 )
-_ENVIRONMENT = (RuntimeError, OSError, ImportError, MemoryError, Warning, EOFError)
 
 
-def is_put_off(error: Exception) -> bool:
-    """Whether a rule traced at import is to be tried again at the first call.
-
-    It declines, or needs an axis name or a global name that is not there yet.
-    """
-    if is_refused_effect(error):
-        return False
-    return isinstance(error, NotImplementedError | NameError)
+def is_unbound_axis(error: Exception) -> bool:
+    """Whether JAX says that an axis name is not bound; such an error has no `name`."""
+    return isinstance(error, NameError) and error.name is None
 
 
-def is_fault(error: Exception) -> bool:
-    """Whether an exception at a first call shows that a rule can never be traced.
-
-    It does if the interpreter raised it, or JAX, and not for want of a value. What the
-    rule raises itself, or a helper of it, is the rule declining.
-    """
-    if is_refused_effect(error):
-        return True
-    if isinstance(error, NotImplementedError):
-        return "Differentiation rule for" in str(error) and _raised_in(error, _JAX)
-    if isinstance(error, _ENVIRONMENT) or needs_values(error):
-        return False
-    if isinstance(error, NameError) and "axis name" in str(error):
-        return False
-    return not _raised_by_statement(error) or _raised_in(error, _JAX)
+def lacks_a_name(error: Exception) -> bool:
+    """Whether a global name is not there, which the module may yet define."""
+    return isinstance(error, NameError) and error.name is not None
 
 
 def needs_values(error: Exception) -> bool:
-    """Whether a rule failed because it was given tracers in place of values."""
-    if isinstance(error, StrictHijaxError) or str(error).startswith(_NO_RECORD):
-        return False
+    """Whether a rule seems to have failed for want of values in place of tracers."""
     stock = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
     return isinstance(error, stock) or bool(_NEEDS_VALUES.search(str(error)))
-
-
-def _tracebacks(error: Exception) -> Iterator[TracebackType]:
-    traceback = error.__traceback__
-    while traceback is not None:
-        yield traceback
-        traceback = traceback.tb_next
-
-
-def _raised_in(error: Exception, folder: str) -> bool:
-    innermost = list(_tracebacks(error))[-1:]
-    return any(t.tb_frame.f_code.co_filename.startswith(folder) for t in innermost)
-
-
-def _raised_by_statement(error: Exception) -> bool:
-    """Whether the innermost frame stands at a `raise` or `assert`."""
-    for traceback in list(_tracebacks(error))[-1:]:
-        opcode = traceback.tb_frame.f_code.co_code[traceback.tb_lasti]
-        return dis.opname[opcode] in ("RAISE_VARARGS", "RERAISE")
-    return False
 
 
 def first_line(error: Exception) -> str:
@@ -132,7 +89,7 @@ def untraceable_finding(
 
 def _may_decline(error: Exception) -> bool:
     """Whether a rule can have meant to raise: nobody declines by a misspelt name."""
-    if _raised_by_statement(error):
+    if is_raised_by_user(error):
         return True
     slip = isinstance(error, NameError | AttributeError | ImportError)
     return not slip and not _SLIP.search(str(error))

@@ -71,7 +71,7 @@ def _wrapped_vjp(
     ignored: frozenset[str],
     checker: Checker,
 ) -> Attributes:
-    wrapper = RuleWrapper(rules, policy, ignored, checker.known_outputs)
+    wrapper = RuleWrapper(rules, policy, ignored, checker)
     if not rules.has_rem:
         return {"fwd": wrapper.fwd(), "bwd": wrapper.bwd()}
     wrapped = (wrapper.fwd(), wrapper.rem(), wrapper.bwd())
@@ -86,7 +86,7 @@ def _wrapped_jvp(
 ) -> Attributes:
     if not isinstance(rules, JvpRules):
         return {}
-    wrapper = JvpWrapper(rules, policy, ignored, checker.known_outputs)
+    wrapper = JvpWrapper(rules, policy, ignored, checker)
     return {"jvp": wrapper.jvp(rules)}
 
 

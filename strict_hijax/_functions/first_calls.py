@@ -1,7 +1,9 @@
 """When a function's rules are checked ahead of JAX: at import, or at a first call.
 
-Each combination of types, static arguments and configuration is examined once; what is
-found is raised, and what is fine is remembered.
+At a call they are checked when it has returned: what the function returns is known
+then, and its own code is not run a second time. Each combination of types, static
+arguments and configuration is examined once; what is found is raised, and what is fine
+is remembered.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import jax
 from jax import tree_util
 
 from strict_hijax import _jax
-from strict_hijax._effects import EffectPolicy
+from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
 from strict_hijax._errors import (
     Finding,
     StrictHijaxError,
@@ -22,20 +24,21 @@ from strict_hijax._errors import (
     untraceable_error,
     without_ignored,
 )
+from strict_hijax._raised import declines, is_raised_by_jax
 from strict_hijax._report import describe_all
 
 from .asked import says_of_static
-from .call_keys import Remembered, call_key, code_key, count_check, may_check
+from .call_keys import Remembered, call_key, code_key, may_check, spending
 from .declared_types import Source, unfit_types
 from .eager import Depth, Examination, examine
 from .exceptions import (
     backend_findings,
     forget_frames,
-    is_fault,
-    is_put_off,
+    is_unbound_axis,
+    lacks_a_name,
     untraceable_finding,
 )
-from .forward_results import OutputTypes
+from .outputs import OutputTypes
 from .progress import any_in_progress, in_progress, known_call
 from .rules import FunctionRules, Inputs, positional_count
 
@@ -49,8 +52,24 @@ class _Examined:
     ignored: frozenset[str]
 
 
-type Examine = Callable[[FunctionRules, Inputs, EffectPolicy, Depth], Examination]
-"""Traces the rules of a function on the types of one call."""
+type Examine = Callable[..., Examination]
+"""Traces the rules of a function on the types of one call; see `eager.examine`."""
+
+
+@dataclasses.dataclass(slots=True)
+class Call:
+    """A call under way that is to be checked when it has returned.
+
+    Attributes:
+      known: what it returns, where a trace of ours repeats a call that was made.
+      count: how many equations were recorded before it.
+    """
+
+    inputs: Inputs
+    key: Any
+    depth: Depth
+    known: Any = None
+    count: int = 0
 
 
 class Checker:
@@ -72,6 +91,7 @@ class Checker:
         self._code = code_key(rules)
         self._count = positional_count(rules.fun)
         self._examined: Remembered[_Examined] = Remembered()
+        self._put_off: tuple[Inputs, Mapping[str, int], Source] | None = None
 
     # --- at import --------------------------------------------------------------------
 
@@ -82,23 +102,35 @@ class Checker:
         args = inputs.arguments(inputs.avals)
         raise_findings(_static_arrays(self.rules, args), self._ignored)
         with _jax.clean_context(), _jax.extended_axes(dict(axes)):
-            with in_progress(self._code):
-                seen = self._examine(self.rules, inputs, self._policy, Depth.FULL)
+            seen = self._run(inputs, Depth.FULL)
             key = call_key(inputs)
         seen.findings += backend_findings(self.rules, seen.backends)
-        self._raise(seen, inputs, source)
+        was_put_off, self._put_off = self._put_off is not None, None
+        if (
+            seen.stopped is not None
+            and not was_put_off
+            and lacks_a_name(seen.stopped[1])
+        ):
+            self._put_off = inputs, axes, source
+            seen.stopped[1].__traceback__ = None
+            return seen
+        self._raise_at_import(seen, inputs, source)
         if seen.stopped is None:
             self._remember(key, Depth.FULL, seen)
         return seen
 
+    def _run(
+        self, inputs: Inputs, depth: Depth, outputs: OutputTypes | None = None
+    ) -> Examination:
+        with in_progress(self._code), spending(self._code):
+            return self._examine(self.rules, inputs, self._policy, depth, outputs)
+
     # --- at a call --------------------------------------------------------------------
 
-    def before_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Check a call of types that were not seen yet; raise what is found.
-
-        Returns:
-          What the call gives, where it is known because fwd is being traced; or None.
-        """
+    def before_call(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Call | None:
+        """What is to be done about a call when it has returned; None for nothing."""
         rules = self.rules
         if kwargs or len(args) < self._count:
             try:
@@ -117,20 +149,39 @@ class Checker:
         if known is not None and known.depth is Depth.FULL and not known.ignored:
             return None
         if self._code in any_in_progress():
-            call = known_call()
-            return None if call is None else call.result(rules, inputs, args)
+            repeated = known_call()
+            values = repeated and repeated.result(rules, inputs, args)
+            return Call(inputs, key, Depth.PRIMAL, values)
         depth = Depth.FULL
         if any(map(_jax.is_differentiated, tree_util.tree_leaves(args))):
             depth = Depth.CALLED
         if known is not None and known.depth >= depth and _still_ignored(known):
             return None
-        if not may_check(self._code):
-            return None
-        with in_progress(self._code):
-            seen = self._examine(rules, inputs, self._policy, depth)
-        self._raise(seen, inputs, None)
-        self._remember(key, depth, seen)
-        return None
+        return Call(inputs, key, depth, count=_jax.equations_so_far())
+
+    def after_call(self, call: Call, result: Any) -> None:
+        """Check the rules for the types of a call that has returned this."""
+        if self._put_off is not None:
+            self.check_at_import(*self._put_off)
+        outputs = OutputTypes.of(result)
+        if outputs is None:
+            return  # JAX says it where it differentiates the function
+        if call.depth is Depth.PRIMAL:
+            self._examined.add(call.key, _Examined(call.depth, outputs, frozenset()))
+            return
+        effectful = _jax.effectful_equations_since(call.count)
+        found = effect_findings(self.rules, "primal", Recorded(effectful), self._policy)
+        raise_findings(found, self._ignored)
+        if may_check(self._code):
+            seen = self._run(call.inputs, call.depth, outputs)
+            self._raise_at_call(seen)
+            self._remember(call.key, call.depth, seen)
+
+    def after_failure(self, call: Call, error: Exception) -> None:
+        """Raise what is wrong with rules that JAX was running when it raised."""
+        if call.depth is Depth.CALLED and is_raised_by_jax(error):
+            seen = self._run(call.inputs, Depth.CALLED)
+            raise_findings(seen.findings, self._ignored)
 
     def known_outputs(self, inputs: Inputs) -> OutputTypes | None:
         """What the function returns for these inputs, traced if it may be."""
@@ -138,13 +189,21 @@ class Checker:
         known = self._examined.get(key)
         if known is not None:
             return known.outputs
-        if not self._eager or not may_check(self._code):
+        if not self._eager:
             return None
-        with in_progress(self._code):
-            seen = self._examine(self.rules, inputs, self._policy, Depth.PRIMAL)
-        seen.findings.clear()  # found when the primal itself is called
+        seen = self._run(inputs, Depth.PRIMAL)
+        raise_findings(seen.findings, self._ignored)
         self._remember(key, Depth.PRIMAL, seen)
         return seen.outputs
+
+    def differs_in_a_trace(self, inputs: Inputs, role: str) -> bool:
+        """Whether a rule gives another output than the function where both are traced.
+
+        A structure may depend on which values are concrete: the two are comparable only
+        where the same are.
+        """
+        seen = self._run(inputs, Depth.FULL)
+        return any(finding.rule == role for finding in seen.findings)
 
     # --- outcomes ---------------------------------------------------------------------
 
@@ -153,10 +212,22 @@ class Checker:
             forget_frames(seen.stopped[1])
         codes = frozenset(finding.code for finding in seen.findings)
         self._examined.put(key, _Examined(depth, seen.outputs, codes))
-        count_check(self._code)
 
-    def _raise(self, seen: Examination, inputs: Inputs, source: Source | None) -> None:
-        """Raise what is found; `source` is given at import, and by `check`."""
+    def _raise_at_call(self, seen: Examination) -> None:
+        """Raise wrong results. What a rule raises waits for JAX to call it.
+
+        It may need a mesh, values, or a name that is not there yet, or be for types of
+        which this program never takes a gradient.
+        """
+        raise_findings(seen.findings, self._ignored)
+        if seen.stopped is not None and isinstance(seen.stopped[1], StrictHijaxError):
+            error, seen.stopped = seen.stopped[1], None
+            raise error
+
+    def _raise_at_import(
+        self, seen: Examination, inputs: Inputs, source: Source
+    ) -> None:
+        """Raise what is found, and what a rule raises; `source` as for the check."""
         if seen.stopped is None:
             raise_findings(seen.findings, self._ignored)
             return
@@ -184,17 +255,11 @@ class Checker:
         return error.subject != self.rules.subject
 
     def _finding(
-        self, role: str, error: Exception, inputs: Inputs, source: Source | None
+        self, role: str, error: Exception, inputs: Inputs, source: Source
     ) -> Finding | None:
-        if source is None:
-            ours = isinstance(error, StrictHijaxError)
-            if role == "primal" or self.rules.symbolic_zeros:
-                return None
-            if not ours and not is_fault(error):
-                return None
-        elif is_put_off(error):
+        if declines(error) or is_unbound_axis(error):
             return None
-        elif role == "primal":
+        if role == "primal":
             got = ", ".join(describe_all(inputs.avals))
             return unfit_types(self.rules, source, got, error)
         return untraceable_finding(self.rules, role, inputs, error)

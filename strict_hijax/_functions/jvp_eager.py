@@ -17,30 +17,31 @@ from strict_hijax._types import has_no_tangent, is_zero, tangent_type
 from .custom_jvp import JvpRules
 from .eager import Depth, Examination, Tracing, has_tangent
 from .jvp_results import jvp_findings, output_paths, refused_results
-from .progress import KnownCall
+from .outputs import OutputTypes
 from .rules import FunctionRules, Inputs
 
 
 def examine_jvp(
-    rules: FunctionRules, inputs: Inputs, policy: EffectPolicy, depth: Depth
+    rules: FunctionRules,
+    inputs: Inputs,
+    policy: EffectPolicy,
+    depth: Depth,
+    outputs: OutputTypes | None = None,
 ) -> Examination:
-    """Trace the primal, and then the rule, on the types of one call.
+    """Trace the rule on the types of one call; the primal, where it is not known.
 
     Whether it is linear can only be seen here: where JAX calls the rule there are
-    values, or traces that JAX takes apart. So it is traced also where JAX is about to
-    call it; what it raises is then left to JAX.
+    values, or traces that JAX takes apart. So it is also traced where JAX has called
+    it.
     """
-    seen = Examination()
+    seen = Examination(outputs=outputs)
     if not isinstance(rules, JvpRules):
         return seen
     trace = _JvpTracing(rules, inputs, policy, seen)
-    if not trace.primal() or depth is Depth.PRIMAL:
+    if (outputs is None and not trace.primal()) or depth is Depth.PRIMAL:
         return seen
     if any(map(has_tangent, inputs.avals)):
         trace.jvp(rules)
-    if depth is Depth.CALLED and seen.stopped is not None:
-        seen.stopped[1].__traceback__ = None
-        seen.stopped = None
     return seen
 
 
@@ -76,9 +77,8 @@ class _JvpTracing(Tracing):
             places.extend(i for i, dot in enumerate(dots) if _can_be_traced(dot))
             return [*flat, *(dots[i] for i in places)]
 
-        known = KnownCall(rules, self.inputs, outputs, self.primal_jaxpr)
         avals = [*self.inputs.avals, *given]
-        rule = self.trace("jvp", jvp, avals, known)
+        rule = self.trace("jvp", jvp, avals, self.known_call())
         if rule is None or self.jaxpr is None or not rule.gives:
             return
         linear = [False] * count + [True] * len(given)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from jax import tree_util
@@ -41,16 +41,20 @@ def any_in_progress() -> frozenset[CodeKey]:
 
 @dataclasses.dataclass(slots=True)
 class KnownCall:
-    """A call that was traced before, and is not traced again where fwd repeats it.
+    """A call whose result is known, and which is not made again where it is repeated.
 
-    Most rules call their own function. What it returns is known by then; `was_made`
-    says whether the rule did call it.
+    Most rules call their own function, and what that returns is known by then: from the
+    user's own call of it, or from a trace. So its code is not run for us.
+
+    Attributes:
+      jaxpr: traces the call, for who asks what it does.
+      was_made: whether the rule did make the call.
     """
 
     rules: FunctionRules
     inputs: Inputs
     outputs: OutputTypes
-    jaxpr: Any = None
+    jaxpr: Callable[[], Any]
     trace: Any = None
     configuration: Any = dataclasses.field(default_factory=_jax.configuration_key)
     was_made: bool = False
@@ -63,12 +67,13 @@ class KnownCall:
         """
         if rules is not self.rules or _jax.active_trace() is not self.trace:
             return None
-        if inputs.statics or not self._is_plain() or inputs != self.inputs:
+        if not self._is_plain() or not inputs.are(self.inputs):
             return None
         if _jax.configuration_key() != self.configuration:
             return None
         self.was_made = True
-        leaves = tree_util.tree_leaves(list(args))
+        dynamic = [a for i, a in enumerate(args) if i not in rules.nondiff_argnums]
+        leaves = tree_util.tree_leaves(dynamic)
         values = _jax.values_of_known_call(leaves, self.outputs.avals, self.jaxpr)
         return tree_util.tree_unflatten(self.outputs.treedef, values)
 

@@ -211,6 +211,15 @@ class Inputs:
         """How many arguments are not static."""
         return len(self.treedef.children())
 
+    def are(self, other: Inputs) -> bool:
+        """Whether these are the same types, and the very same static arguments."""
+        return (
+            self.treedef == other.treedef
+            and self.avals == other.avals
+            and len(self.statics) == len(other.statics)
+            and all(map(_is_same_static, self.statics, other.statics))
+        )
+
     def arguments(self, leaves: Sequence[Any]) -> list[Any]:
         """All arguments in their places, with these leaves for those not static."""
         args = list(tree_util.tree_unflatten(self.treedef, leaves))
@@ -222,3 +231,7 @@ class Inputs:
     def static_values(self) -> list[Any]:
         """The static arguments, in the order in which `bwd` takes them."""
         return [value for _, value in self.statics]
+
+
+def _is_same_static(a: tuple[int, Any], b: tuple[int, Any]) -> bool:
+    return a[0] == b[0] and a[1] is b[1]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from strict_hijax._errors import raise_findings
-
 from .call_keys import code_key
 from .custom_jvp import JvpRules
 from .jvp_results import jvp_findings
@@ -29,8 +27,9 @@ class JvpWrapper(RuleWrapper):
             for index, value in zip(rules.nondiff_argnums, args, strict=False):
                 primals.insert(index, value)
             inputs = Inputs.of(primals, rules.nondiff_argnums)
-            primal = None if inputs is None else self.known_outputs(inputs)
-            raise_findings(jvp_findings(rules, result, primal), self.ignored)
+            primal = None if inputs is None else self.primal.known_outputs(inputs)
+            found = jvp_findings(rules, result, primal)
+            self.raise_certain(found, inputs, "jvp")
             return result
 
         return jvp

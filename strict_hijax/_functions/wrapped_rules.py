@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from jax import tree_util
 from jax.errors import UnexpectedTracerError
@@ -20,7 +20,7 @@ from jax.errors import UnexpectedTracerError
 from strict_hijax import _jax
 from strict_hijax._accumulators import Watches
 from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
-from strict_hijax._errors import raise_findings, without_ignored
+from strict_hijax._errors import Finding, raise_findings, without_ignored
 from strict_hijax._types import any_zero
 
 from .backward_results import backward_findings
@@ -31,8 +31,21 @@ from .forward_results import OutputTypes, forward_findings
 from .progress import in_progress
 from .rules import FunctionRules, Inputs
 
-type KnownOutputs = Callable[[Inputs], OutputTypes | None]
-"""What the function returns for these inputs, if that is known."""
+
+class Primal(Protocol):
+    """Tells what the function returns, which its rules are held to."""
+
+    def known_outputs(self, inputs: Inputs) -> OutputTypes | None:
+        """The types of what it returns for these inputs, if that is known."""
+        ...
+
+    def differs_in_a_trace(self, inputs: Inputs, role: str) -> bool:
+        """Whether a rule gives another output where both are traced."""
+        ...
+
+
+_STRUCTURE = ("SH411", "SH433")
+"""Codes of an output of another structure than the function's."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,7 +107,7 @@ class RuleWrapper:
     rules: FunctionRules
     policy: EffectPolicy
     ignored: frozenset[str]
-    known_outputs: KnownOutputs
+    primal: Primal
 
     def fwd(self) -> Any:
         """The wrapped forward rule."""
@@ -174,13 +187,22 @@ class RuleWrapper:
     def _checked(self, result: Any, role: str, args: Sequence[Any]) -> Any:
         values, perturbed = _values(args, self.rules)
         inputs = Inputs.of(values, self.rules.nondiff_argnums)
-        primal = None if inputs is None else self.known_outputs(inputs)
+        primal = None if inputs is None else self.primal.known_outputs(inputs)
         found = forward_findings(self.rules, result, primal, args, role)
-        raise_findings(found, self.ignored)
+        self.raise_certain(found, inputs, role)
         if inputs is None or not isinstance(result, list | tuple) or len(result) != 2:
             return result
         inputs = dataclasses.replace(inputs, statics=())
         return result[0], Residuals(result[1], _Context(inputs, perturbed))
+
+    def raise_certain(
+        self, found: Sequence[Finding], inputs: Inputs | None, role: str
+    ) -> None:
+        """Raise what is found, a structure only if it is wrong in a trace, too."""
+        doubted = {finding.code for finding in found} & {*_STRUCTURE}
+        if doubted and inputs and not self.primal.differs_in_a_trace(inputs, role):
+            found = [finding for finding in found if finding.code not in doubted]
+        raise_findings(found, self.ignored)
 
     def _lets_pass(self, aval: Any, cotangent: Any) -> bool:
         finding = cotangent_finding(self.rules, "x", aval, cotangent)

@@ -42,8 +42,10 @@ _NAMES = {
     "curves": """
         sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 expm1 log
         log1p log2 logistic erf erfc erf_inv lgamma digamma bessel_i0e bessel_i1e""",
-    # The same of several operands.
-    "bends": "atan2 igamma igammac regularized_incomplete_beta polygamma zeta",
+    # The same of several operands; and matrix functions that are linear in nothing.
+    "bends": """
+        atan2 igamma igammac regularized_incomplete_beta polygamma zeta cholesky eig
+        eigh svd qr lu""",
     # These can give zero for values that are not.
     "rounds": "floor ceil round rem lt le gt ge",
     # The greater or lesser of operands.
@@ -51,8 +53,6 @@ _NAMES = {
     # The same along axes; linear in nothing unless there is but one element.
     "ranks": "reduce_max reduce_min cummax cummin",
     "orders": "reduce_prod argmax argmin cumprod cumlogsumexp top_k",
-    # Matrix functions that are linear in nothing.
-    "decomposes": "cholesky eig eigh svd qr lu",
     # Constants out of nothing, or out of keys.
     "sources": """
         axis_index random_bits random_wrap random_unwrap random_seed random_split

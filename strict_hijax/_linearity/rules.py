@@ -201,7 +201,9 @@ def _raises(eqn: Any, states: list[State], _: list[Any]) -> State:
     if not base.mixed and (base.part is Part.UNIFORM or power > 0):
         part = base.part if base.part < Part.VARIES else part
     even = power != 0 and power % 2 == 0 and _is_real(eqn.invars[0])
-    degree = None if base.degree is None else base.degree * power
+    degree = base.degree
+    if degree is not None and degree != NO_POWER:
+        degree *= power
     return _shaped(state, degree, part, positive=even or _is_not_negative(eqn))
 
 
@@ -361,34 +363,10 @@ def chosen_from(predicate: State, cases: Sequence[State]) -> State:
     return _side_by_side([case.where_chosen for case in cases])
 
 
-RULES: dict[str, Rule] = {
-    "keeps": _keeps,
-    "sums": _sums,
-    "mixes": _mixes,
-    "picks": _picks,
-    "gathers": _gathers,
-    "writes": _writes,
-    "adds_at": _adds_at,
-    "negates": _negates,
-    "adds": _adds,
-    "subtracts": _subtracts,
-    "multiplies": _multiplies,
-    "contracts": _contracts,
-    "divides": _divides,
-    "solves": _solves,
-    "solves_implicitly": _solves_implicitly,
-    "raises": _raises,
-    "curves": _curves,
-    "bends": _bends,
-    "rounds": _rounds,
-    "bounds": _bounds,
-    "ranks": _ranks,
-    "orders": _orders,
-    "decomposes": _bends,
-    "sources": _sources,
-    "counts": _counts,
-    "converts": _converts,
-    "selects": _selects,
-    "pads": _pads,
-    "sorts": _sorts,
-}
+_ALL: tuple[Rule, ...] = (
+    *(_keeps, _sums, _mixes, _picks, _gathers, _pads, _writes, _adds_at, _converts),
+    *(_negates, _adds, _subtracts, _multiplies, _contracts, _divides),
+    *(_solves, _solves_implicitly, _raises, _curves, _bends, _rounds, _bounds),
+    *(_ranks, _orders, _sorts, _sources, _counts, _selects),
+)
+RULES = {rule.__name__[1:]: rule for rule in _ALL}  # by the kind of the primitive

@@ -49,7 +49,7 @@ class Origin(enum.IntFlag):
 
 
 NO_POWER = math.inf  # scales like no power at all, as `1 + t`
-_LARGEST_POWER = 16
+NOT_LINEAR = -math.inf  # like some power, perhaps, and certainly not the first
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,8 +127,10 @@ class State:
     @property
     def degree(self) -> float | None:
         """The power of the scale of the tangents with which all elements scale."""
-        if self.mixed or not self.is_flat:
-            return None if self.mixed else self.power
+        if self.mixed or self.power == NOT_LINEAR:
+            return None
+        if not self.is_flat:
+            return self.power
         if self.is_constant:
             return 0.0 if self.is_off else None
         return NO_POWER if self.is_off else 1.0 if self.part is Part.ZERO else None
@@ -137,14 +139,11 @@ class State:
         """The same, made of this."""
         return dataclasses.replace(self, origin=origin)
 
-    def with_part(self, part: Part) -> State:
-        """The same with another constant part."""
-        return dataclasses.replace(self, part=part, number=None)
-
     @property
     def where_chosen(self) -> State:
         """The same where a primal chooses it, which may be just where it is zero."""
-        return self.with_part(Part.UNKNOWN) if self.part is Part.VARIES else self
+        hidden = Part.UNKNOWN if self.part is Part.VARIES else self.part
+        return dataclasses.replace(self, part=hidden)
 
 
 ZERO = State(Kind.CONSTANT, number=0.0)
@@ -165,10 +164,8 @@ def scaling(power: float | None, part: Part = Part.UNKNOWN) -> State:
     """A value that depends on tangents and scales with a power, if that is known."""
     if power is None or math.isnan(power):
         return State(Kind.UNKNOWN, part)
-    power = NO_POWER if math.isinf(power) else float(power)
-    if _LARGEST_POWER < abs(power) < NO_POWER:
-        return State(Kind.NONLINEAR, part)
-    kind = Kind.UNKNOWN if power in (0.0, 1.0, NO_POWER) else Kind.NONLINEAR
+    flat = power in (0.0, 1.0, NO_POWER, NOT_LINEAR)
+    kind = Kind.UNKNOWN if flat else Kind.NONLINEAR
     return State(kind, part, power=power)
 
 
@@ -176,7 +173,8 @@ def _power_of_sum(a: State, b: State) -> float | None:
     """Two different powers are none together; two that are the same may cancel."""
     degrees = a.degree, b.degree
     if None in degrees or NO_POWER in degrees:
-        return None
+        bent = (a.is_bent and b.is_linear) or (b.is_bent and a.is_linear)
+        return NOT_LINEAR if bent else None
     if a.degree == b.degree:
         return a.degree if a.positive and b.positive else None
     return NO_POWER

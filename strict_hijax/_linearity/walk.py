@@ -193,6 +193,8 @@ def _called_jaxpr(eqn: Any) -> Any:
     params = eqn.params
     if "_prim" in params:  # of a primitive of the user's, nothing is known
         found = getattr(getattr(params["_prim"], "traced", None), "jaxpr", None)
+    elif "make_jaxpr" in params:
+        found = params["make_jaxpr"]()
     else:
         found = params.get("jaxpr", params.get("call_jaxpr"))
     inner = getattr(found, "jaxpr", found)
@@ -203,6 +205,8 @@ def _called_jaxpr(eqn: Any) -> Any:
 
 
 def _call(run: Walk, eqn: Any, states: list[State]) -> list[State] | None:
+    if "make_jaxpr" in eqn.params and all(state.is_constant for state in states):
+        return None  # it is made only where it can tell something
     jaxpr = _called_jaxpr(eqn)
     if jaxpr is None:
         return None

@@ -27,12 +27,14 @@ from strict_hijax._types import (
     types_are,
 )
 
+_flatten = _jax.tracing_registry.flatten
+
 # --- the primal output ----------------------------------------------------------------
 
 
 def output_fits(prim: Any, out: Any) -> bool:
     """Whether an output has the structure and types of `out_aval`; the quick answer."""
-    leaves, treedef = _jax.tracing_registry.flatten(out)
+    leaves, treedef = _flatten(out)
     return (
         treedef == prim.out_tree
         and types_are(leaves, prim.out_avals_flat)
@@ -45,7 +47,10 @@ def _is_foreign_numpy(leaf: Any) -> bool:
 
     `typeof` does not show it, and the value fails where it is what a jit returns.
     """
-    return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype != _dtype_of(leaf)
+    return isinstance(leaf, _OF_NUMPY) and leaf.dtype != _dtype_of(leaf)
+
+
+_OF_NUMPY = (np.ndarray, np.generic)
 
 
 def _dtype_of(leaf: Any) -> Any:

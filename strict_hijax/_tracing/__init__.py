@@ -43,8 +43,8 @@ fails in words about JAX's own code, and is not tried.
 """
 
 
-def trace_rules(facts: ClassFacts, twin: Any) -> Traced:
-    """Trace each rule of a checked twin that the class provides."""
+def trace_rules(facts: ClassFacts, prim: Any) -> Traced:
+    """Trace each rule of a checked copy that its class provides."""
     traced = Traced()
     with _jax.clean_context():
         for rule, trace in _EACH_RULE.items():
@@ -52,7 +52,7 @@ def trace_rules(facts: ClassFacts, twin: Any) -> Traced:
             derived = facts.sources(rule) - {rule}
             provided = rule == "expand" or facts.provides(rule)
             if provided and not derived & at_fault:
-                trace(traced, facts, twin)
+                trace(traced, facts, prim)
     order = list(RULES)
     traced.reports.sort(key=lambda report: order.index(report.name))
     return traced

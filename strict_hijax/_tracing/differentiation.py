@@ -8,6 +8,7 @@ from typing import Any
 from jax import tree_util
 
 from strict_hijax import _jax
+from strict_hijax._checked import rule_of
 from strict_hijax._definition import ClassFacts
 from strict_hijax._report import bytes_of
 from strict_hijax._results.linearity import linearity_findings
@@ -28,21 +29,21 @@ from strict_hijax._types import (
 from .record import Traced, trace
 
 
-def trace_expand(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+def trace_expand(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """JAX runs `expand` when it lowers: on hijax values, made of what is inside."""
 
     def expand(*lowered: Any) -> list[Any]:
         values = iter(lowered)
-        leaves = [raised(aval, values) for aval in twin.in_avals_flat]
-        out = twin.expand(*tree_util.tree_unflatten(twin.in_tree, leaves))
+        leaves = [raised(aval, values) for aval in prim.in_avals_flat]
+        out = rule_of(prim, "expand")(*tree_util.tree_unflatten(prim.in_tree, leaves))
         return [part for value in _values(out) for part in lowered_value(value)]
 
     try:
-        lo_types = [t for aval in twin.in_avals_flat for t in lowered_types(aval)]
+        lo_types = [t for aval in prim.in_avals_flat for t in lowered_types(aval)]
     except NotImplementedError as error:  # a hijax type without `lo_ty`
         traced.unchecked.append(("expand", error))
         return
-    shown = twin.in_avals_flat, twin.out_avals_flat
+    shown = prim.in_avals_flat, prim.out_avals_flat
     trace(traced, facts, "expand", lo_types, expand, shown)
 
 
@@ -57,15 +58,15 @@ def _wants(aval: Any) -> bool:
     return expected is not None and not has_no_tangent(expected)
 
 
-def trace_vjp(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+def trace_vjp(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """The forward rule, and then the backward rule on what it keeps."""
     kept = _Kept()
-    trace(traced, facts, "vjp_fwd", twin.in_avals_flat, _forward(twin, kept))
+    trace(traced, facts, "vjp_fwd", prim.in_avals_flat, _forward(prim, kept))
     if kept.whole:
         traced.residual_bytes = bytes_of(kept.residual_types)
     backward = next((name for name in BACKWARD_RULES if facts.provides(name)), "")
     if kept.whole and backward:
-        _trace_backward(traced, facts, backward, twin, kept)
+        _trace_backward(traced, facts, backward, prim, kept)
 
 
 class _Kept:
@@ -94,13 +95,13 @@ class _Kept:
         return [residuals] if structured is None else [residuals, structured]
 
 
-def _forward(twin: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., list[Any]]:
-    flags = [_wants(aval) for aval in twin.in_avals_flat]
+def _forward(prim: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., list[Any]]:
+    flags = [_wants(aval) for aval in prim.in_avals_flat]
 
     def forward(*leaves: Any) -> list[Any]:
-        nzs_in = _jax.mirrored(twin.in_tree, flags)
-        args = tree_util.tree_unflatten(twin.in_tree, leaves)
-        out, residuals, *rest = getattr(twin, rule)(nzs_in, *args)
+        nzs_in = _jax.mirrored(prim.in_tree, flags)
+        args = tree_util.tree_unflatten(prim.in_tree, leaves)
+        out, residuals, *rest = rule_of(prim, rule)(nzs_in, *args)
         structured = rest[1] if len(rest) == 2 else None
         refs = [x for x in leaves if isinstance(_jax.typeof(x), _jax.AbstractRef)]
         saved = kept.keep(residuals, structured)
@@ -111,15 +112,15 @@ def _forward(twin: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., lis
 
 
 def _trace_backward(
-    traced: Traced, facts: ClassFacts, rule: str, twin: Any, kept: _Kept
+    traced: Traced, facts: ClassFacts, rule: str, prim: Any, kept: _Kept
 ) -> None:
-    out_types: list[Any] = [cotangent_type(aval) for aval in twin.out_avals_flat]
+    out_types: list[Any] = [cotangent_type(aval) for aval in prim.out_avals_flat]
     if any(ct is None for ct in out_types):
         return
     given = [ct for ct in out_types if not has_no_tangent(ct)]
     wanted: list[Any] = [
         cotangent_type(aval)
-        for aval in twin.in_avals_flat
+        for aval in prim.in_avals_flat
         if isinstance(aval, _jax.AbstractRef) and _wants(aval)
     ]
     refs = [_jax.AbstractRef(aval) for aval in wanted]
@@ -128,12 +129,12 @@ def _trace_backward(
         values = iter(leaves)
         residuals = kept.restore(values)
         out_ct = tree_util.tree_unflatten(
-            twin.out_tree,
+            prim.out_tree,
             [_jax.Zero(ct) if has_no_tangent(ct) else next(values) for ct in out_types],
         )
-        accums = [_accumulator(aval, values) for aval in twin.in_avals_flat]
-        args = tree_util.tree_unflatten(twin.in_tree, accums)
-        logs = twin.vjp_bwd(*residuals, out_ct, *args)
+        accums = [_accumulator(aval, values) for aval in prim.in_avals_flat]
+        args = tree_util.tree_unflatten(prim.in_tree, accums)
+        logs = rule_of(prim, "vjp_bwd")(*residuals, out_ct, *args)
         cotangents = [acc.freeze() for acc in accums if isinstance(acc, _jax.ValAccum)]
         return [*_values(logs), *(ct for ct in cotangents if not is_zero(ct))]
 
@@ -149,9 +150,9 @@ def _accumulator(aval: Any, values: Iterator[Any]) -> Any:
     return _jax.ValAccum(expected)
 
 
-def trace_jvp(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+def trace_jvp(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """`jvp`, with a tangent for each input that can have one."""
-    types = _tangent_types(twin)
+    types = _tangent_types(prim)
     if types is None:
         return
     n = len(types)
@@ -160,27 +161,27 @@ def trace_jvp(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     given_out: list[str] = []
 
     def jvp(*leaves: Any) -> list[Any]:
-        primals = tree_util.tree_unflatten(twin.in_tree, leaves[:n])
-        tangents = _unflattened_tangents(twin, types, iter(leaves[n:]))
-        out, out_tangents = twin.jvp(primals, tangents)
-        return [*_values(out), *_nonzero(twin, out_tangents, given_out)]
+        primals = tree_util.tree_unflatten(prim.in_tree, leaves[:n])
+        tangents = _unflattened_tangents(prim, types, iter(leaves[n:]))
+        out, out_tangents = rule_of(prim, "jvp")(primals, tangents)
+        return [*_values(out), *_nonzero(prim, out_tangents, given_out)]
 
-    jaxpr = trace(traced, facts, "jvp", [*twin.in_avals_flat, *given], jvp)
+    jaxpr = trace(traced, facts, "jvp", [*prim.in_avals_flat, *given], jvp)
     if jaxpr is not None:
         are_tangents = [False] * n + [True] * len(given)
-        outputs = list(paths_of(twin.out_tree))
+        outputs = list(paths_of(prim.out_tree))
         traced.findings += linearity_findings(
             facts, "jvp", jaxpr, are_tangents, given_out, outputs
         )
 
 
-def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+def trace_lin(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """`lin`, and then `linearized` on what it keeps."""
-    types = _tangent_types(twin)
+    types = _tangent_types(prim)
     if types is None or derived_half(facts.rules["lin"]) is not None:
         return  # a derived `lin` is as right as the `jvp` that it comes from
     kept = _Kept()
-    trace(traced, facts, "lin", twin.in_avals_flat, _forward(twin, kept, "lin"))
+    trace(traced, facts, "lin", prim.in_avals_flat, _forward(prim, kept, "lin"))
     if not kept.whole or not facts.provides("linearized"):
         return
     given = [t for t in types if not has_no_tangent(t)]
@@ -190,12 +191,12 @@ def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
     def linearized(*leaves: Any) -> list[Any]:
         values = iter(leaves)
         residuals = kept.restore(values)
-        tangents = _unflattened_tangents(twin, types, values)
-        out_tangents = twin.linearized(*residuals, *tangents)
+        tangents = _unflattened_tangents(prim, types, values)
+        out_tangents = rule_of(prim, "linearized")(*residuals, *tangents)
         if "linearize" in facts.supports:  # derived rules do not look at `nzs_out`
-            flags = twin._announced  # pyright: ignore[reportPrivateUsage]
-            traced.findings += announced_findings(facts, twin, flags, out_tangents)
-        return _nonzero(twin, out_tangents, given_out)
+            flags = rule_of(prim, "lin").__self__.announced
+            traced.findings += announced_findings(facts, prim, flags, out_tangents)
+        return _nonzero(prim, out_tangents, given_out)
 
     jaxpr = trace(traced, facts, "linearized", [*kept.types, *given], linearized)
     if jaxpr is not None:
@@ -205,25 +206,25 @@ def trace_lin(traced: Traced, facts: ClassFacts, twin: Any) -> None:
         )
 
 
-def _tangent_types(twin: Any) -> list[Any] | None:
+def _tangent_types(prim: Any) -> list[Any] | None:
     """The types of the tangents of the inputs; None where one does not say."""
-    types = [tangent_type(aval) for aval in twin.in_avals_flat]
+    types = [tangent_type(aval) for aval in prim.in_avals_flat]
     return None if None in types else types
 
 
 def _unflattened_tangents(
-    twin: Any, types: Sequence[Any], values: Iterator[Any]
+    prim: Any, types: Sequence[Any], values: Iterator[Any]
 ) -> Any:
     tangents = [_jax.Zero(t) if has_no_tangent(t) else next(values) for t in types]
-    return tree_util.tree_unflatten(twin.in_tree, tangents)
+    return tree_util.tree_unflatten(prim.in_tree, tangents)
 
 
-def _nonzero(twin: Any, tangents: Any, paths: list[str]) -> list[Any]:
+def _nonzero(prim: Any, tangents: Any, paths: list[str]) -> list[Any]:
     """The tangents that are not symbolic zeros; `paths` is set to their key paths."""
-    flat = twin.out_tree.flatten_up_to(tangents)
+    flat = prim.out_tree.flatten_up_to(tangents)
     found = [
         (path, tangent)
-        for path, tangent in zip(paths_of(twin.out_tree), flat, strict=True)
+        for path, tangent in zip(paths_of(prim.out_tree), flat, strict=True)
         if not is_zero(tangent) and type_of(tangent) is not None
     ]
     paths[:] = [path for path, _ in found]

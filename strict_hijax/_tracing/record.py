@@ -10,10 +10,10 @@ from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding, StrictHijaxError
 from strict_hijax._raised import (
+    declines,
     has_text,
     in_short,
     is_raised_by_user,
-    is_refused_effect,
     raised_at,
 )
 from strict_hijax._report import RuleReport, describe_all
@@ -91,8 +91,7 @@ def not_traced(
     error: Exception,
 ) -> None:
     """A rule that raised: it declines, is not ready yet, or cannot work."""
-    declines = isinstance(error, NotImplementedError) and not is_refused_effect(error)
-    if declines or isinstance(error, NameError):
+    if declines(error) or isinstance(error, NameError):
         traced.unchecked.append((rule, error))
         return
     if _is_told(traced, error):

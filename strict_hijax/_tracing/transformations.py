@@ -14,6 +14,7 @@ from typing import Any
 from jax import tree_util
 
 from strict_hijax import _jax
+from strict_hijax._checked import is_checked, rule_of
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding, StrictHijaxError
 from strict_hijax._types import cotangent_type, has_no_tangent, is_zero, type_of
@@ -33,19 +34,19 @@ _ALL_IN_FRONT = (
 # --- batch ----------------------------------------------------------------------------
 
 
-def trace_batch(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+def trace_batch(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """All inputs mapped at their first axis; then one alone, and at the last axis."""
-    avals = twin.in_avals_flat
+    avals = prim.in_avals_flat
     if not avals or not all(isinstance(aval, _jax.ShapedArray) for aval in avals):
         return  # Refs and hijax types are mapped in ways of their own
     rule = "batch" if facts.provides("batch") else "batch_dim_rule"
     first, *others = _ways_to_map(avals)
-    plain = _batched(facts, rule, twin, first)
+    plain = _batched(facts, rule, prim, first)
     traced.add(plain)
     if plain.causes or plain.unchecked:
         return
     for dims in others:
-        attempt = _batched(facts, rule, twin, dims)
+        attempt = _batched(facts, rule, prim, dims)
         if _could_be_called(attempt, rule):
             traced.findings += attempt.findings
 
@@ -72,42 +73,44 @@ def _ways_to_map(avals: Sequence[Any]) -> Iterator[tuple[int | None, ...]]:
 
 
 def _batched(
-    facts: ClassFacts, rule: str, twin: Any, dims: tuple[int | None, ...]
+    facts: ClassFacts, rule: str, prim: Any, dims: tuple[int | None, ...]
 ) -> Traced:
     attempt = Traced()
-    size = _size_of_no_other_axis(twin)
+    size = _size_of_no_other_axis(prim)
     avals = [
         aval if dim is None else _jax.with_mapped_axis(aval, size, dim)
-        for aval, dim in zip(twin.in_avals_flat, dims, strict=True)
+        for aval, dim in zip(prim.in_avals_flat, dims, strict=True)
     ]
 
     def batch(*leaves: Any) -> list[Any]:
-        args = tree_util.tree_unflatten(twin.in_tree, leaves)
-        in_dims = _jax.mirrored(twin.in_tree, dims)
-        outs, _ = twin.batch(_jax.axis_of_size(size), args, in_dims)
+        args = tree_util.tree_unflatten(prim.in_tree, leaves)
+        in_dims = _jax.mirrored(prim.in_tree, dims)
+        outs, _ = rule_of(prim, "batch")(_jax.axis_of_size(size), args, in_dims)
         return [x for x in tree_util.tree_leaves(outs) if type_of(x) is not None]
 
     jaxpr = trace(attempt, facts, rule, avals, batch)
     if jaxpr is not None and not attempt.findings:
-        attempt.findings += _of_what_it_builds(facts, rule, twin, jaxpr, dims)
+        attempt.findings += _of_what_it_builds(facts, rule, prim, jaxpr, dims)
     return attempt
 
 
 def _of_what_it_builds(
-    facts: ClassFacts, rule: str, twin: Any, jaxpr: Any, dims: tuple[int | None, ...]
+    facts: ClassFacts, rule: str, prim: Any, jaxpr: Any, dims: tuple[int | None, ...]
 ) -> list[Finding]:
     """What is wrong with the instances of the class that `batch` makes and calls.
 
     They are its own doing: `expand` fits the instance that is checked.
     """
     built = [
-        prim
-        for prim in (eqn.params.get("_prim") for eqn in jaxpr.eqns)
-        if isinstance(prim, type(twin)) and prim.in_avals_flat != twin.in_avals_flat
+        other
+        for other in (eqn.params.get("_prim") for eqn in jaxpr.eqns)
+        if isinstance(other, type(prim))
+        and is_checked(other)
+        and other.in_avals_flat != prim.in_avals_flat
     ]
     inner = Traced()
-    for prim in built:
-        trace_expand(inner, facts, prim)
+    for other in built:
+        trace_expand(inner, facts, other)
     return [_in_batch(facts, rule, finding, dims) for finding in inner.findings[:1]]
 
 
@@ -126,9 +129,9 @@ def _in_batch(
     )
 
 
-def _size_of_no_other_axis(twin: Any) -> int:
+def _size_of_no_other_axis(prim: Any) -> int:
     """A size for the mapped axis by which it is told from the others."""
-    avals = (*twin.in_avals_flat, *twin.out_avals_flat)
+    avals = (*prim.in_avals_flat, *prim.out_avals_flat)
     sizes = {size for aval in avals for size in getattr(aval, "shape", ())}
     return next(n for n in itertools.count(2) if n not in sizes)
 
@@ -136,19 +139,19 @@ def _size_of_no_other_axis(twin: Any) -> int:
 # --- transpose ------------------------------------------------------------------------
 
 
-def trace_transpose(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+def trace_transpose(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """Each set of inputs as those that are linear.
 
     A rule may be linear in some only, so that a call which fails is no fault; nor is
     an accumulator that is given nothing, unless that holds in all of these calls.
     """
-    types = [cotangent_type(aval) for aval in twin.in_avals_flat]
-    outputs = [cotangent_type(aval) for aval in twin.out_avals_flat]
+    types = [cotangent_type(aval) for aval in prim.in_avals_flat]
+    outputs = [cotangent_type(aval) for aval in prim.out_avals_flat]
     if None in types or None in outputs or any(map(has_no_tangent, outputs)):
         return
     linear = [i for i, ct in enumerate(types) if not has_no_tangent(ct)]
     attempts = {
-        way: _transposed(facts, twin, types, outputs, way)
+        way: _transposed(facts, prim, types, outputs, way)
         for way in _ways_to_be_linear(linear)
     }
     worked = {
@@ -184,13 +187,13 @@ def _untouched(attempt: Traced) -> int:
 
 def _transposed(
     facts: ClassFacts,
-    twin: Any,
+    prim: Any,
     types: Sequence[Any],
     outputs: Sequence[Any],
     linear: tuple[int, ...],
 ) -> Traced:
     attempt = Traced()
-    values = [a for i, a in enumerate(twin.in_avals_flat) if i not in linear]
+    values = [a for i, a in enumerate(prim.in_avals_flat) if i not in linear]
 
     def transpose(*leaves: Any) -> list[Any]:
         cotangents, rest = leaves[: len(outputs)], iter(leaves[len(outputs) :])
@@ -198,8 +201,10 @@ def _transposed(
             _jax.ValAccum(ct) if i in linear else next(rest)
             for i, ct in enumerate(types)
         ]
-        out_ct = tree_util.tree_unflatten(twin.out_tree, cotangents)
-        twin.transpose(out_ct, *tree_util.tree_unflatten(twin.in_tree, args))
+        out_ct = tree_util.tree_unflatten(prim.out_tree, cotangents)
+        rule_of(prim, "transpose")(
+            out_ct, *tree_util.tree_unflatten(prim.in_tree, args)
+        )
         given = [acc.freeze() for acc in args if isinstance(acc, _jax.ValAccum)]
         return [ct for ct in given if not is_zero(ct)]
 
@@ -210,15 +215,17 @@ def _transposed(
 # --- dce and remat --------------------------------------------------------------------
 
 
-def trace_dce(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+def trace_dce(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """No output used, each of them alone, and all; with all inputs live."""
-    n = twin.out_tree.num_leaves
-    live = _jax.mirrored(twin.in_tree, [True] * twin.in_tree.num_leaves)
+    n = prim.out_tree.num_leaves
+    live = _jax.mirrored(prim.in_tree, [True] * prim.in_tree.num_leaves)
     ways = [[False] * n, *([i == j for i in range(n)] for j in range(n)), [True] * n]
     for used in {tuple(way): way for way in ways}.values():
-        used_outs = _jax.mirrored(twin.out_tree, used)
+        used_outs = _jax.mirrored(prim.out_tree, used)
         try:
-            twin.dce(used_outs, *([live] if _jax.DCE_TAKES_LIVE_INPUTS else []))
+            rule_of(prim, "dce")(
+                used_outs, *([live] if _jax.DCE_TAKES_LIVE_INPUTS else [])
+            )
         except StrictHijaxError as error:
             traced.findings += error.findings
         except Exception as error:
@@ -226,15 +233,15 @@ def trace_dce(traced: Traced, facts: ClassFacts, twin: Any) -> None:
             return
 
 
-def trace_remat(traced: Traced, facts: ClassFacts, twin: Any) -> None:
+def trace_remat(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """The output, and then once more, as `jax.checkpoint` does under `jax_remat3`."""
 
     def remat(*leaves: Any) -> list[Any]:
         def call(*leaves: Any) -> Any:
-            args = tree_util.tree_unflatten(twin.in_tree, leaves)
-            return _jax.HiPrim.__call__(twin, *args)
+            args = tree_util.tree_unflatten(prim.in_tree, leaves)
+            return _jax.HiPrim.__call__(prim, *args)
 
         out = _jax.rematerialized(call, *leaves)
         return [x for x in tree_util.tree_leaves(out) if type_of(x) is not None]
 
-    trace(traced, facts, "remat", twin.in_avals_flat, remat)
+    trace(traced, facts, "remat", prim.in_avals_flat, remat)

@@ -12,5 +12,6 @@ from . import hitypes as hitypes
 from . import jvp_functions as jvp_functions
 from . import outputs as outputs
 from . import presence as presence
+from . import set_late as set_late
 from . import signatures as signatures
 from . import tangents as tangents

@@ -62,7 +62,7 @@ def _logging(p: Primitive, logs: str) -> Primitive:
 # --- 22: accumulators -----------------------------------------------------------------
 
 
-def _untouched(p: Primitive, rule: str, places: list[int]) -> Mutants:
+def untouched(p: Primitive, rule: str, places: list[int]) -> Mutants:
     method = p.method(rule)
     for place in places:
         sink = method.sink[:place] + method.sink[place + 1 :]
@@ -70,7 +70,7 @@ def _untouched(p: Primitive, rule: str, places: list[int]) -> Mutants:
     yield p.having(**{rule: method.but(sink=())})
 
 
-def _wrong_types(p: Primitive, rule: str, places: list[int]) -> Mutants:
+def wrong_types(p: Primitive, rule: str, places: list[int]) -> Mutants:
     method = p.method(rule)
     for place in places:
         i = p.spec.float_ins[place]
@@ -109,12 +109,12 @@ _TYPES = ("SH315", "SH316", "SH317")
 
 @fault(22, Stage.RULE, "SH311", reverse="accums")
 def an_accumulator_left_untouched(p: Primitive) -> Mutants:
-    yield from _untouched(p, "vjp_bwd", _all(p))
+    yield from untouched(p, "vjp_bwd", _all(p))
 
 
 @fault(22, Stage.RULE, *_TYPES, reverse="accums")
 def a_cotangent_of_another_type(p: Primitive) -> Mutants:
-    yield from _wrong_types(p, "vjp_bwd", _all(p))
+    yield from wrong_types(p, "vjp_bwd", _all(p))
 
 
 @fault(22, Stage.RULE, "SH312", reverse="accums")
@@ -133,8 +133,8 @@ def a_cotangent_that_is_no_value(p: Primitive) -> Mutants:
 )
 def in_a_container_of_inputs(p: Primitive) -> Mutants:
     places = _of_containers(p)
-    yield from _untouched(p, "vjp_bwd", places)
-    yield from _wrong_types(p, "vjp_bwd", places)
+    yield from untouched(p, "vjp_bwd", places)
+    yield from wrong_types(p, "vjp_bwd", places)
     yield from _no_values(p, "vjp_bwd", places)
 
 
@@ -143,7 +143,7 @@ def in_a_container_of_inputs(p: Primitive) -> Mutants:
 )
 def with_refs_for_the_gradients(p: Primitive) -> Mutants:
     """`with_refs` alone differentiates: the accumulators are of the other class."""
-    for make in (_untouched, _wrong_types, _no_values):
+    for make in (untouched, wrong_types, _no_values):
         for mutant in make(p, "vjp_bwd", _all(p)):
             yield mutant.but(notes={"only": (stages.into_refs,)})
 
@@ -161,8 +161,8 @@ def with_refs_for_the_gradients(p: Primitive) -> Mutants:
 )
 def for_an_input_that_is_a_ref(p: Primitive) -> Mutants:
     places = _of_refs(p)
-    yield from _untouched(p, "vjp_bwd", places)
-    yield from _wrong_types(p, "vjp_bwd", places)
+    yield from untouched(p, "vjp_bwd", places)
+    yield from wrong_types(p, "vjp_bwd", places)
     yield from _no_values(p, "vjp_bwd", places)
 
 
@@ -178,7 +178,7 @@ def _rule_and_cotangents(p: Primitive) -> tuple[str, Method, str]:
     return name, rule.then(unpack + rule.result), ", None" if logs else ""
 
 
-def _with_cotangents(p: Primitive, *results: str) -> Mutants:
+def with_cotangents(p: Primitive, *results: str) -> Mutants:
     name, rule, logs = _rule_and_cotangents(p)
     for result in results:
         yield p.having(**{name: rule.giving(f"{result}{logs}")})
@@ -189,7 +189,7 @@ RETURNING = ("retval", "logs")
 
 @fault(23, Stage.RULE, "SH313", reverse_in=RETURNING)
 def cotangents_that_are_no_tuple(p: Primitive) -> Mutants:
-    yield from _with_cotangents(
+    yield from with_cotangents(
         p,
         "list(cts)",
         "jnp.float32(1)",
@@ -205,7 +205,7 @@ def cotangents_that_are_no_tuple(p: Primitive) -> Mutants:
 
 @fault(23, Stage.RULE, "SH313", reverse_in=RETURNING)
 def another_number_of_cotangents(p: Primitive) -> Mutants:
-    yield from _with_cotangents(
+    yield from with_cotangents(
         p, "(*cts, None)", "cts[:-1]", "cts + cts", "(cts, cts, cts, cts, cts)"
     )
 
@@ -217,7 +217,7 @@ def a_cotangent_of_another_structure(p: Primitive) -> Mutants:
         if not isinstance(tree, Leaf):
             others.append("None")
         for text in others:
-            yield from _with_cotangents(p, f"(*cts[:{i}], {text}, *cts[{i + 1} :])")
+            yield from with_cotangents(p, f"(*cts[:{i}], {text}, *cts[{i + 1} :])")
 
 
 def _returned_type(p: Primitive, i: int, other: str) -> Primitive:
@@ -312,10 +312,10 @@ def transpose_that_accumulates_nothing(p: Primitive) -> Mutants:
 @fault(26, Stage.RULE, "SH311", has=("transpose",), at_import=False, needs={"count": 2})
 def transpose_that_leaves_one_accumulator_untouched(p: Primitive) -> Mutants:
     """At import it is not known which inputs are linear."""
-    yield from _untouched(p, "transpose", _all(p))
+    yield from untouched(p, "transpose", _all(p))
 
 
 @fault(26, Stage.RULE, *_TYPES, "SH312", has=("transpose",))
 def transpose_with_a_cotangent_of_another_type(p: Primitive) -> Mutants:
-    yield from _wrong_types(p, "transpose", _all(p))
+    yield from wrong_types(p, "transpose", _all(p))
     yield from _no_values(p, "transpose", _all(p))

@@ -7,9 +7,16 @@ from collections.abc import Iterator
 from benchmarks.detection.operators import fault
 from benchmarks.detection.source import Function
 from benchmarks.detection.stages import Stage
-from benchmarks.detection.trees import numbered
+from benchmarks.detection.trees import Leaf, numbered
 
-from .sites import other_structures, other_types
+from .sites import (
+    not_linear,
+    not_zero_at_zero,
+    other_structures,
+    other_types,
+    real_primal,
+    with_a_tangent,
+)
 
 type Mutants = Iterator[Function]
 
@@ -162,23 +169,30 @@ def _no_tangents(f: Function) -> Mutants:
                 yield f.having(**{role: f.method(role).then(f"dot_{j} = {value}")})
 
 
-@fault(33, Stage.CALL, "SH440", "SH441", **JVP)
+@fault(33, Stage.CALL, "SH440", **JVP)
 def a_tangent_that_is_not_linear(f: Function) -> Mutants:
+    for role, j, leaf in _made_tangents(f):
+        for text in not_linear(f"dot_{j}", leaf):
+            yield f.having(**{role: f.method(role).then(f"dot_{j} = {text}")})
+
+
+@fault(33, Stage.CALL, "SH441", **JVP)
+def a_tangent_with_a_constant_that_is_added(f: Function) -> Mutants:
+    primal = real_primal(f.spec.float_ins, f.spec.ins)
+    for role, j, leaf in _made_tangents(f):
+        for text in not_zero_at_zero(f"dot_{j}", leaf, primal):
+            yield f.having(**{role: f.method(role).then(f"dot_{j} = {text}")})
+
+
+def _made_tangents(f: Function) -> Iterator[tuple[str, int, Leaf]]:
     for role in rules(f):
         for j in f.spec.float_outs:
-            for text in (
-                f"dot_{j} * dot_{j}",
-                f"jnp.sin(dot_{j})",
-                f"dot_{j} + 1",
-                f"jnp.exp(dot_{j}) - 1",
-                f"2 * dot_{j} ** 2",
-                f"jnp.tanh(3 * dot_{j})",
-            ):
-                yield f.having(**{role: f.method(role).then(f"dot_{j} = {text}")})
+            yield role, j, f.spec.outs[j]
 
 
 @fault(33, Stage.CALL, "SH442", **ONE)
 def an_output_that_depends_on_a_tangent(f: Function) -> Mutants:
     for j in f.spec.float_outs:
-        line = f"out = at(out, {j}, lambda x: x + dot_{j})"
-        yield f.having(jvp=f.method("jvp").then(line))
+        for text in with_a_tangent(f"dot_{j}"):
+            line = f"out = at(out, {j}, lambda x: {text})"
+            yield f.having(jvp=f.method("jvp").then(line))

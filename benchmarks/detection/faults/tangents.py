@@ -11,11 +11,15 @@ from benchmarks.detection.stages import Stage
 from benchmarks.detection.trees import Leaf, numbered, types
 
 from .sites import (
+    not_linear,
+    not_zero_at_zero,
     other_dtypes,
     other_shapes,
     other_structures,
     other_types,
+    real_primal,
     too_many_flags,
+    with_a_tangent,
 )
 
 type Mutants = Iterator[Primitive]
@@ -89,6 +93,42 @@ def a_tangent_that_is_no_value(p: Primitive) -> Mutants:
         for j in p.spec.float_outs:
             for value in ("'zero'", "object()"):
                 yield _wrong(p, name, f"dot_{j} = {value}")
+
+
+def _checked(p: Primitive, name: str, line: str) -> Primitive:
+    """It is told where types are known; else by `check`."""
+    return _wrong(p, name, line).but(notes={"checked": True})
+
+
+@fault(25, Stage.CHECK, "SH328", jvp="hand")
+def a_tangent_of_a_primitive_that_is_not_linear(p: Primitive) -> Mutants:
+    for name in _tangent_rules(p):
+        for j in p.spec.float_outs:
+            for text in not_linear(f"dot_{j}", p.spec.outs[j]):
+                yield _checked(p, name, f"dot_{j} = {text}")
+
+
+@fault(25, Stage.CHECK, "SH328", lin="hand")
+def a_tangent_from_linearized_that_is_not_linear(p: Primitive) -> Mutants:
+    for j in p.spec.float_outs:
+        for text in not_linear(f"dot_{j}", p.spec.outs[j]):
+            yield _checked(p, "linearized", f"dot_{j} = {text}")
+
+
+@fault(25, Stage.CHECK, "SH329", jvp="hand")
+def a_tangent_of_a_primitive_with_a_constant_that_is_added(p: Primitive) -> Mutants:
+    primal = real_primal(p.spec.float_ins, p.spec.ins)
+    for name in _tangent_rules(p):
+        for j in p.spec.float_outs:
+            for text in not_zero_at_zero(f"dot_{j}", p.spec.outs[j], primal):
+                yield _checked(p, name, f"dot_{j} = {text}")
+
+
+@fault(25, Stage.CHECK, "SH319", jvp="hand")
+def an_output_of_a_primitive_that_depends_on_a_tangent(p: Primitive) -> Mutants:
+    for j in p.spec.float_outs:
+        for text in with_a_tangent(f"dot_{j}"):
+            yield _checked(p, "jvp", f"out = at(out, {j}, lambda x: {text})")
 
 
 # --- 27: batch ------------------------------------------------------------------------
