@@ -22,7 +22,7 @@ def arguments(facts: ClassFacts) -> Iterator[Finding]:
         arity, rule = arity_of(value), RULES[name]
         if arity is None or derived_half(value) or only_raises(value):
             continue
-        problem = _problem(rule, arity)
+        problem = arity.problem(rule.leading, or_more=bool(rule.per_input))
         counts = _counts(rule, arity, facts.may_get_structured(name))
         other = next((n for n in seen if _are_apart(seen[n], counts)), None)
         if problem is not None:
@@ -35,30 +35,6 @@ def arguments(facts: ClassFacts) -> Iterator[Finding]:
             yield _disagreement(facts, name, arity, other, seen)
         elif rule.per_input:
             seen[name] = counts
-
-
-def _problem(rule: Rule, arity: Arity) -> str | None:
-    """Why a rule cannot take what JAX gives it, whatever the number of inputs."""
-    needed = len(rule.leading)
-    if arity.required_keywords:
-        return (
-            f"requires the keyword-only argument `{arity.required_keywords[0]}`, "
-            "which JAX does not give."
-        )
-    if rule.per_input and (arity.most is None or arity.most >= needed):
-        return None
-    if not rule.per_input and arity.takes(needed):
-        return None
-    given = " and ".join((*rule.leading, *(["each input"] * bool(rule.per_input))))
-    if arity.most is not None and arity.most < needed and _lacks_self(arity):
-        return f"lacks `self`: JAX calls it as a method, with {given}."
-    s = "" if str(arity) == "1" else "s"
-    return f"takes {arity} argument{s} after self; JAX gives it {given}."
-
-
-def _lacks_self(arity: Arity) -> bool:
-    cannot = arity.most == -1
-    return cannot or arity.first not in ("self", "cls", "_", "_self", "this", None)
 
 
 def _counts(rule: Rule, arity: Arity, structured: bool) -> _Counts:
@@ -160,7 +136,7 @@ def rules_without_self(facts: ClassFacts, n: int) -> list[str]:
         if arity is None or not rule.per_input or isinstance(value, staticmethod):
             continue
         wanted = len(rule.leading) + n
-        if not _lacks_self(arity) or len(arity.names) + 1 != wanted:
+        if not arity.lacks_self or len(arity.names) + 1 != wanted:
             return []
         lacking.append(name)
     return lacking
@@ -178,7 +154,7 @@ def _what_comes(facts: ClassFacts, name: str) -> tuple[str, ...]:
 
 def _lacks_self_of(facts: ClassFacts, name: str) -> bool:
     arity = arity_of(facts.rules[name])
-    return arity is not None and _lacks_self(arity)
+    return arity is not None and arity.lacks_self
 
 
 def _numbered(n: int) -> tuple[str, ...]:
