@@ -131,7 +131,7 @@ def test_a_rule_that_cannot_be_called(rule):
         "SH402",
         DefinitionError,
         TypeError,
-        "has a `jvp` that is ",
+        "has a `jvp` that is",
         describe_value(rule),
         subject="product",
     )

@@ -119,7 +119,7 @@ def test_a_rule_that_cannot_be_called(wrong):
         "SH402",
         DefinitionError,
         TypeError,
-        "has a `fwd` that is ",
+        "has a `fwd` that is",
         describe_value(wrong),
         subject="product",
     )
@@ -128,8 +128,8 @@ def test_a_rule_that_cannot_be_called(wrong):
         "SH402",
         DefinitionError,
         TypeError,
-        "bwd",
-        name,
+        "has a `bwd` that is",
+        describe_value(wrong),
         subject="product",
     )
 
