@@ -254,7 +254,7 @@ def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 def _batched(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
     def batch(original: Any, axis_data: Any, args: Any, dims: Any) -> Any:
         result = getattr(original, name)(axis_data, args, dims)
-        found = batch_findings(facts, original, name, result, axis_data, dims)
+        found = batch_findings(facts, original, name, result, axis_data.size)
         raise_findings(found, ignored)
         return result
 

@@ -11,7 +11,7 @@ from jax import tree_util
 
 from . import _jax
 from ._definition import ClassFacts
-from ._definition.signatures import a, rules_without_self, with_self
+from ._definition.signatures import a
 from ._definition.values import eq_without_hash, wrong_effects
 from ._errors import Finding, Location, location_of
 from ._rules import RULES
@@ -275,21 +275,6 @@ def shape_findings(facts: ClassFacts, prim: Any) -> list[Finding]:
 
 def _inputs_against_rules(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
     n = len(prim.in_avals)
-    if without_self := rules_without_self(facts, n):
-        others = "".join(f", {name}" for name in without_self[1:])
-        also = f"   # and so in{others[1:]}" if others else ""
-        yield facts.finding(
-            "SH209",
-            f"has rules that lack `self`: {', '.join(without_self)}. JAX calls them as "
-            "methods.",
-            rule=without_self[0],
-            location=facts.where(without_self[0]),
-            expected=RULES[without_self[0]].template(input_names(facts, n, "x{}"))[
-                4:-5
-            ],
-            remedies=(f"{with_self(facts, without_self[0])}{also}",),
-        )
-        return
     for name, value in facts.rules.items():
         rule, arity = RULES[name], arity_of(value)
         if not rule.per_input or arity is None or only_raises(value):
@@ -302,7 +287,9 @@ def _inputs_against_rules(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
         yield facts.finding(
             "SH209",
             f"declares {n or 'no'} input{'' if n == 1 else 's'} in `in_avals`, but its "
-            f"`{name}` takes {_inputs_taken(arity, leading)}.",
+            f"`{name}` takes {_inputs_taken(arity, leading)}."
+            + " Does it lack `self`?"
+            * arity.lacks_self,
             rule=name,
             location=facts.where(name),
             expected=rule.template(inputs).removeprefix("def ").removesuffix(": ..."),

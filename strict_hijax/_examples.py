@@ -23,28 +23,28 @@ from ._errors import (
     untraceable_error,
 )
 from ._raised import in_short
-from ._readiness import Waiting, lacks_a_name, may_come_later
+from ._readiness import is_executing, lacks_a_name, may_come_later
 from ._tracing import Traced, raise_traced, trace_rules
 
 
-def check_at_definition(cls: Any) -> Waiting | None:
-    """Check a new class's examples; what is returned waits for what they need."""
+def check_at_definition(cls: Any) -> bool:
+    """Check a new class's examples; whether they wait for what they need."""
     try:
-        return None if _check_examples(cls) else Waiting(cls.__module__)
+        return not _check_examples(cls)
     except StrictHijaxError as error:
         if _is_incomplete(cls, error):
-            return Waiting(cls.__module__)
+            return True
         raise
 
 
 def check_again(cls: Any) -> None:
-    """The same where a class that waits is used, until nothing more can come."""
-    waiting = cls._examples_waiting
-    if waiting is None or not waiting.is_over():
-        return
-    cls._examples_waiting = None  # its examples are instances of it, too
-    if not _check_examples(cls):
-        cls._examples_waiting = waiting
+    """The same once more, where a class that waits is used after the import.
+
+    What may come even then, as in a notebook, is left to the checks in place.
+    """
+    if cls.__module__ == "__main__" or not is_executing(cls.__module__):
+        cls._examples_waiting = False  # its examples are instances of it, too
+        _check_examples(cls)
 
 
 def _check_examples(cls: Any) -> bool:

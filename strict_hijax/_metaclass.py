@@ -43,7 +43,6 @@ from ._definition import (
 from ._effects import DEFAULT_POLICY, EffectPolicy, parse_policy
 from ._errors import AdviceWarning, Finding, Location
 from ._ignoring import parse_codes, raise_findings, without_ignored
-from ._readiness import Waiting
 from ._report import advice_of
 from ._rules import RULES, TRANSFORMS
 from ._signatures import function_of
@@ -76,7 +75,7 @@ class StrictMeta(abc.ABCMeta):
     _accepted: frozenset[Any]  # faults that were ignored where they were found
     _is_changed: bool  # whether rules were set or deleted since it was checked
     _shapes_seen: set[tuple[Any, ...]]
-    _examples_waiting: Waiting | None
+    _examples_waiting: bool
 
     @_jax.user_boundary
     def __new__(
@@ -159,7 +158,7 @@ class StrictMeta(abc.ABCMeta):
             raise_findings(construction_findings(cls._facts, prim), cls._ignored)
         else:
             cls._check_declaration(prim)
-        if cls._examples_waiting is not None:
+        if cls._examples_waiting:
             cls._check_examples_again()
 
     def _check_examples_again(cls) -> None:
@@ -250,7 +249,7 @@ class _Setup:
         cls._accepted = frozenset()
         cls._is_changed = False
         cls._shapes_seen = set()
-        cls._examples_waiting = None
+        cls._examples_waiting = False
         cls._facts = _facts(
             cls, self.supports, self.abstract, self.location, self.policy
         )

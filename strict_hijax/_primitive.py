@@ -129,7 +129,7 @@ class StrictHiPrim(_jax.HiPrim, metaclass=_Meta):
             return super().__call__(*args)
         cls: Any = type(self)
         try:
-            if cls._examples_waiting is not None:
+            if cls._examples_waiting:
                 cls._check_examples_again()
             if not call_fits(self, args):
                 raise_findings(call_findings(cls._facts, self, args), cls._ignored)

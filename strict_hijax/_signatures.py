@@ -12,6 +12,7 @@ import functools
 import inspect
 import itertools
 import types
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
@@ -22,13 +23,27 @@ def function_of(value: object) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def is_callable_rule(value: object) -> bool:
-    """Whether JAX can call a value of a class body as a rule."""
-    if isinstance(value, staticmethod | classmethod):
-        value = value.__func__
-    if callable(value):
-        return True
-    return hasattr(type(value), "__get__")  # a property may return a callable
+class NoFunction(NamedTuple):
+    """Why a value gives no result when JAX calls it as a rule, and what to write."""
+
+    what: str
+    got: str
+    remedy: str
+
+
+def no_function(value: object, line: str, got: str) -> NoFunction | None:
+    """What is wrong with a value that cannot be called, or that runs nothing.
+
+    `line` begins the rule as it should be; `got` is the value in words.
+    """
+    if kind := is_generator_or_coroutine(value):
+        is_async = kind != "a generator"
+        remedy = f"{line}   # not async def" if is_async else "return ...   # not yield"
+        return NoFunction(f"is {kind}: a call of it returns no result.", kind, remedy)
+    value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+    if callable(value) or hasattr(type(value), "__get__"):  # a property may give one
+        return None
+    return NoFunction(f"is {got}, which JAX cannot call.", got, line)
 
 
 def is_property_with_arguments(value: object) -> bool:
@@ -40,6 +55,9 @@ def is_property_with_arguments(value: object) -> bool:
         getter = value.func
     arity = arity_of(getter)
     return arity is not None and arity.least > 0
+
+
+_SELF = ("self", "cls", "_", "_self", "this", None)
 
 
 class Arity(NamedTuple):
@@ -69,6 +87,32 @@ class Arity(NamedTuple):
     def takes(self, count: int) -> bool:
         """Whether a call with `count` positional arguments binds."""
         return self.least <= count and (self.most is None or count <= self.most)
+
+    @property
+    def lacks_self(self) -> bool:
+        """Whether a method calls its first parameter something else than self."""
+        return self.most == -1 or self.first not in _SELF
+
+    def problem(self, given: Sequence[str], *, or_more: bool = False) -> str | None:
+        """Why a method cannot take what JAX gives it after self, or more than that."""
+        if self.required_keywords:
+            return (
+                f"requires the keyword-only argument `{self.required_keywords[0]}`, "
+                "which JAX does not give."
+            )
+        count = len(given)
+        enough = self.most is None or self.most >= count
+        if enough if or_more else self.takes(count):
+            return None
+        listed = " and ".join((*given, *["each input"] * or_more)) or "nothing"
+        if not enough and self.lacks_self:
+            return f"lacks `self`: JAX calls it as a method, with {listed}."
+        return f"takes {self.counted} after self; JAX gives it {listed}."
+
+    @property
+    def counted(self) -> str:
+        """How many arguments it takes, in words."""
+        return f"{self} argument{'' if str(self) == '1' else 's'}"
 
     def __str__(self) -> str:
         if self.most is None:

@@ -219,7 +219,7 @@ FAULTS = [
         "batch",
         TypeError,
         "outs",
-        ("that it says is not mapped", "return out, dims[0]   # the axis of the input"),
+        ("that it says is not mapped", "return out, 0   # or the dimension that"),
     ),
     Fault(
         "said to be unmapped, one of two",

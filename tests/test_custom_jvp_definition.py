@@ -14,6 +14,7 @@ from strict_hijax import (
     UsageError,
     checked_custom_jvp,
 )
+from strict_hijax._types import describe_value
 from tests.custom_vjp_cases import error_of
 
 
@@ -130,8 +131,8 @@ def test_a_rule_that_cannot_be_called(rule):
         "SH402",
         DefinitionError,
         TypeError,
-        type(rule).__name__,
-        "jvp rule",
+        "has a `jvp` that is",
+        describe_value(rule),
         subject="product",
     )
 
@@ -170,7 +171,7 @@ def test_a_function_of_defjvps_that_cannot_be_called(rule):
         "SH402",
         DefinitionError,
         TypeError,
-        "defjvps" if rule is not generator else "generator",
+        "has a `jvps[1]` that is" if rule is not generator else "generator",
         subject="product",
     )
 

@@ -15,6 +15,7 @@ from strict_hijax import (
     UsageError,
     checked_custom_vjp,
 )
+from strict_hijax._types import describe_value
 from tests.custom_vjp_cases import error_of
 
 HAS_ACCUMS = hasattr(jax.custom_vjp, "defvjp_with_accums")
@@ -113,14 +114,13 @@ def test_none_in_place_of_both_rules():
 
 @pytest.mark.parametrize("wrong", [3, "product_fwd", (product_fwd, product_bwd)])
 def test_a_rule_that_cannot_be_called(wrong):
-    name = type(wrong).__name__
     error_of(
         lambda: define(product, wrong, product_bwd),
         "SH402",
         DefinitionError,
         TypeError,
-        "fwd",
-        name,
+        "has a `fwd` that is",
+        describe_value(wrong),
         subject="product",
     )
     error_of(
@@ -128,8 +128,8 @@ def test_a_rule_that_cannot_be_called(wrong):
         "SH402",
         DefinitionError,
         TypeError,
-        "bwd",
-        name,
+        "has a `bwd` that is",
+        describe_value(wrong),
         subject="product",
     )
 

@@ -421,7 +421,7 @@ def test_one_accumulator_too_few_counts_what_the_rule_takes():
     assert "def expand" not in caught.value.hint
 
 
-def test_a_rule_without_self_is_mended_in_its_own_names():
+def test_a_rule_without_self_is_told_once():
     with pytest.raises(SignatureError, match="Does `expand` lack `self`") as caught:
 
         class Bad(StrictHiPrim, supports=()):
@@ -435,8 +435,6 @@ def test_a_rule_without_self_is_mended_in_its_own_names():
                 x_acc.accum(g)
 
     assert len(caught.value.findings) == 1
-    assert caught.value.got == "expand(x, w)"
-    assert caught.value.hint == "def expand(self, x, w): ..."
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 70, 200])

@@ -139,9 +139,9 @@ def test_a_module_that_is_run_again_checks_its_new_class() -> None:
     explicit = RIGHT.replace("yield cls(", "yield Sine(")
     exec(explicit, namespace)
     exec(explicit, namespace)  # `Sine` still names the class of the first run
-    assert namespace["Sine"]._examples_waiting is not None
+    assert namespace["Sine"]._examples_waiting
     namespace["Sine"](jax.typeof(X))
-    assert namespace["Sine"]._examples_waiting is None
+    assert not namespace["Sine"]._examples_waiting
 
 
 def test_classes_made_by_type_and_in_threads() -> None:

@@ -17,48 +17,22 @@ type _Counts = tuple[int, float]
 
 def arguments(facts: ClassFacts) -> Iterator[Finding]:
     seen: dict[str, _Counts] = {}
-    told: set[str] = set()  # rules that lack `self`, of which each other rule differs
+    told = False  # of rules that disagree: if one is wrong, all others differ from it
     for name, value in facts.rules.items():
         arity, rule = arity_of(value), RULES[name]
         if arity is None or derived_half(value) or only_raises(value):
             continue
-        problem = _problem(rule, arity)
+        problem = arity.problem(rule.leading, or_more=bool(rule.per_input))
         counts = _counts(rule, arity, facts.may_get_structured(name))
         other = next((n for n in seen if _are_apart(seen[n], counts)), None)
         if problem is not None:
             yield _cannot_take(facts, name, arity, problem)
         elif rule.per_input and other is not None:
-            if other in told:
-                continue
-            if _lacks_self_of(facts, other):
-                told.add(other)
-            yield _disagreement(facts, name, arity, other, seen)
+            if not told:
+                yield _disagreement(facts, name, arity, other, seen)
+            told = True
         elif rule.per_input:
             seen[name] = counts
-
-
-def _problem(rule: Rule, arity: Arity) -> str | None:
-    """Why a rule cannot take what JAX gives it, whatever the number of inputs."""
-    needed = len(rule.leading)
-    if arity.required_keywords:
-        return (
-            f"requires the keyword-only argument `{arity.required_keywords[0]}`, "
-            "which JAX does not give."
-        )
-    if rule.per_input and (arity.most is None or arity.most >= needed):
-        return None
-    if not rule.per_input and arity.takes(needed):
-        return None
-    given = " and ".join((*rule.leading, *(["each input"] * bool(rule.per_input))))
-    if arity.most is not None and arity.most < needed and _lacks_self(arity):
-        return f"lacks `self`: JAX calls it as a method, with {given}."
-    s = "" if str(arity) == "1" else "s"
-    return f"takes {arity} argument{s} after self; JAX gives it {given}."
-
-
-def _lacks_self(arity: Arity) -> bool:
-    cannot = arity.most == -1
-    return cannot or arity.first not in ("self", "cls", "_", "_self", "this", None)
 
 
 def _counts(rule: Rule, arity: Arity, structured: bool) -> _Counts:
@@ -119,51 +93,26 @@ def _disagreement(
         )
     takes = _written_for(facts, name)
     inputs = facts.inputs if len(facts.inputs) == n else _numbered(n)
-    no_self = [r for r in (other, name) if _lacks_self_of(facts, r)]
     alone = all(seen[r] != seen[other] for r in seen if r != other)
     remedies = [rule.template(inputs)]
     if alone and takes:
         remedies.append(RULES[other].template(_numbered(takes)))
-    expected, got = _call(rule, inputs), f"{name}{arity.written}"
-    lacking = arity_of(facts.rules[no_self[0]]) if no_self else None
-    if lacking is not None:
-        remedies = [with_self(facts, no_self[0])]
-        expected = remedies[0].removeprefix("def ").removesuffix(": ...")
-        got = f"{no_self[0]}{lacking.written}"
+    no_self = [
+        r
+        for r in (other, name)
+        if (taken := arity_of(facts.rules[r])) and taken.lacks_self
+    ]
     return facts.finding(
         "SH111",
         f"has {a(other)} `{other}` for {_inputs(n)} and {a(name)} `{name}` for "
-        f"{_inputs(takes)}."
-        + (f" Does `{no_self[0]}` lack `self`?" if no_self else ""),
+        f"{_inputs(takes)}." + "".join(f" Does `{r}` lack `self`?" for r in no_self),
         rule=name,
         location=facts.where(name),
         facts=(f"{facts.where(other)}   def {other}", *_what_comes(facts, name)),
-        expected=expected,
-        got=got,
+        expected=_call(rule, inputs),
+        got=f"{name}{arity.written}",
         remedies=tuple(remedies),
     )
-
-
-def with_self(facts: ClassFacts, name: str) -> str:
-    """The line of a rule that lacks `self`, with it and in the rule's own names."""
-    arity = arity_of(facts.rules[name])
-    assert arity is not None
-    first = () if arity.first is None else (arity.first,)
-    return f"def {name}({', '.join(('self', *first, *arity.names))}): ..."
-
-
-def rules_without_self(facts: ClassFacts, n: int) -> list[str]:
-    """The rules, if each has one parameter too few for n inputs, and no self."""
-    lacking: list[str] = []
-    for name, value in facts.rules.items():
-        rule, arity = RULES[name], arity_of(value)
-        if arity is None or not rule.per_input or isinstance(value, staticmethod):
-            continue
-        wanted = len(rule.leading) + n
-        if not _lacks_self(arity) or len(arity.names) + 1 != wanted:
-            return []
-        lacking.append(name)
-    return lacking
 
 
 def _what_comes(facts: ClassFacts, name: str) -> tuple[str, ...]:
@@ -174,11 +123,6 @@ def _what_comes(facts: ClassFacts, name: str) -> tuple[str, ...]:
         "JAX gives it the residuals, then the cotangents of all outputs as one",
         "`outgrad` in the structure of the output, then one accumulator an input.",
     )
-
-
-def _lacks_self_of(facts: ClassFacts, name: str) -> bool:
-    arity = arity_of(facts.rules[name])
-    return arity is not None and _lacks_self(arity)
 
 
 def _numbered(n: int) -> tuple[str, ...]:

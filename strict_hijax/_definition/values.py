@@ -10,13 +10,13 @@ from strict_hijax import _jax
 from strict_hijax._errors import Finding, location_of
 from strict_hijax._rules import RETURNING_RULES, RULES, derivation_pair, derived_half
 from strict_hijax._signatures import (
+    NoFunction,
     arity_of,
     calls_itself_on_its_inputs,
     certain_returns,
     is_abstract,
-    is_callable_rule,
-    is_generator_or_coroutine,
     is_property_with_arguments,
+    no_function,
 )
 from strict_hijax._types import describe_value
 
@@ -26,31 +26,21 @@ from .signatures import a
 
 def uncallable(facts: ClassFacts) -> Iterator[Finding]:
     for name, value in facts.rules.items():
-        kind = is_generator_or_coroutine(value)
-        if derivation_pair(value) is not None:
-            continue
-        if kind is not None:
-            what = f"is {kind}: a call of it runs nothing and returns no result."
-            remedies = ("return ...   # in place of yield",)
-            if kind != "a generator":
-                template = RULES[name].template(facts.inputs)
-                remedies = (f"{template}   # in place of async def",)
-        elif is_property_with_arguments(value):
+        line, got = RULES[name].template(facts.inputs), describe_value(value)
+        wrong = no_function(value, line, got)
+        if is_property_with_arguments(value):
             what = "is a property with arguments: reading it fails, before any call."
-            remedies = (f"{RULES[name].template(facts.inputs)}   # no @property",)
-        elif not is_callable_rule(value):
-            what = f"is {describe_value(value)}, which cannot be called."
-            remedies = (RULES[name].template(facts.inputs),)
-        else:
+            wrong = NoFunction(what, got, f"{line}   # no @property")
+        if wrong is None or derivation_pair(value) is not None:
             continue
         yield facts.finding(
             "SH114",
-            f"has {a(name)} `{name}` that {what}",
+            f"has {a(name)} `{name}` that {wrong.what}",
             rule=name,
             location=facts.where(name),
             expected="a function",
-            got=kind or describe_value(value),
-            remedies=remedies,
+            got=wrong.got,
+            remedies=(wrong.remedy,),
         )
     if "vjp_fwd" in facts.rules and vars(facts.cls).get("vjp_bwd", True) is None:
         yield facts.finding(

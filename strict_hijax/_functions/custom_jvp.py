@@ -40,11 +40,6 @@ class JvpRules(FunctionRules):
         """JAX stops their gradient, and hands them to the rule."""
         return not (_jax.CUSTOM_VJP_HAS_NEW and _jax.custom_jvp3_enabled())
 
-    @property
-    def defined_by(self) -> str:
-        """The method that defined the rule."""
-        return "defjvp" if self.parts is None else "defjvps"
-
     def rule(self, role: str) -> Any:
         """The rule that plays a role: `jvp`, or `jvps[0]` for one of `defjvps`."""
         if role.startswith("jvps["):

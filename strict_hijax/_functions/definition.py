@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 from strict_hijax._errors import Finding
@@ -17,9 +17,10 @@ from strict_hijax._signatures import (
     Arity,
     arity_of_function,
     certain_returns,
-    is_generator_or_coroutine,
+    no_function,
     only_raises,
 )
+from strict_hijax._types import describe_value
 
 from .asked import says_without_rules
 from .rules import FunctionRules, positional_names, visible_arity
@@ -63,33 +64,25 @@ def _not_callable(rules: FunctionRules) -> Iterator[Finding]:
                 jax_says=None if role == "rem" else says_without_rules(rules),
                 remedies=(f"{rules.name}.{_definition(rules)}   # all are needed",),
             )
-        elif not callable(rule):
-            yield rules.finding(
-                "SH402",
-                None,
-                f"is given a {type(rule).__name__} as its {role} rule, which JAX "
-                "cannot call.",
-                path=role,
-                expected=f"a function: the {role} rule",
-                got=f"a {type(rule).__name__}",
-                remedies=(_signature(rules, role, ("x",)),),
-            )
-        elif what := generator_kind(rule):
-            yield rules.finding(
-                "SH402",
-                role,
-                f"is {what}: a call of it gives {what.removesuffix(' function')} in "
-                "place of a result.",
-                expected="a function that returns its result",
-                got=what,
-                remedies=("return ...   # in place of yield or async",),
-            )
+        else:
+            yield from uncallable(rules, role, _signature(rules, role, ("x",)))
 
 
-def generator_kind(rule: Any) -> str | None:
-    """What kind of function a rule is that does not return its result, if it is one."""
-    kind = is_generator_or_coroutine(rule)
-    return None if kind is None or only_raises(rule) else f"{kind} function"
+def uncallable(rules: FunctionRules, role: str, line: str) -> Iterator[Finding]:
+    """The finding about a rule that JAX cannot call; `line` begins one that it can."""
+    rule = rules.rule(role)
+    wrong = no_function(rule, line, describe_value(rule))
+    if wrong is not None:
+        yield rules.finding(
+            "SH402",
+            role if callable(rule) else None,
+            wrong.what if callable(rule) else f"has a `{role}` that {wrong.what}",
+            path=role,
+            location=rules.location(role if callable(rule) else "primal"),
+            expected="a function that returns its result",
+            got=wrong.got,
+            remedies=(wrong.remedy,),
+        )
 
 
 # --- signatures -----------------------------------------------------------------------
@@ -222,16 +215,31 @@ def _wrong_count(rules: FunctionRules, role: str, arity: Arity, wanted: int) -> 
     primal = visible_arity(rules.fun)
     count = primal.most if primal is not None and primal.most is not None else None
     names = positional_names(rules.fun, wanted if count is None else count)
-    plural = "s" if str(arity) != "1" else ""
+    expected = f"{rules.rule_name(role)}({_call(rules, role, names)})"
+    line, why = _signature(rules, role, names), _why(rules, role)
+    return cannot_take(rules, _CALLED[role], role, arity, wanted, expected, why, line)
+
+
+def cannot_take(
+    rules: FunctionRules,
+    code: str,
+    role: str,
+    arity: Arity,
+    wanted: int,
+    expected: str,
+    why: tuple[str, ...],
+    line: str,
+) -> Finding:
+    """The finding about a rule that cannot take as many arguments as JAX gives it."""
+    parameters = parameters_of(rules.rule(role))
     return rules.finding(
-        _CALLED[role],
+        code,
         role,
-        f"takes {arity} argument{plural} {parameters_of(rules.rule(role))}; JAX gives "
-        f"it {wanted}.",
-        expected=f"{rules.rule_name(role)}({_call(rules, role, names)})",
-        got=f"{rules.rule_name(role)}{parameters_of(rules.rule(role))}",
-        facts=_why(rules, role),
-        remedies=(_signature(rules, role, names),),
+        f"takes {arity.counted} {parameters}; JAX gives it {wanted}.",
+        expected=expected,
+        got=f"{rules.rule_name(role)}{parameters}",
+        facts=why,
+        remedies=(line,),
     )
 
 
@@ -268,54 +276,55 @@ def _signature(rules: FunctionRules, role: str, names: tuple[str, ...]) -> str:
 
 
 def _returns(rules: FunctionRules, role: str) -> Iterator[Finding]:
-    rule = rules.rule(role)
-    certain = certain_returns(rule)
-    if not certain:  # unknown, or a rule that only raises
-        return
-    is_sequence = bool(certain & {"a tuple", "a list"})
-    is_accumulating = role == "bwd" and rules.with_accums
-    is_right = "None" in certain if is_accumulating else is_sequence
-    if is_right or may_raise(rule):
-        return
-    if is_accumulating:
+    if role == "bwd" and rules.with_accums:
         wanted = "None, or a dict of logs; the cotangents go to the accumulators"
-        remedy = "x_acc.accum(x_ct)   # in place of return"
-        yield _always_returns(rules, "SH420", role, certain, wanted, remedy)
+        remedy = "x_acc.accum(x_ct)   # instead of return"
+        yield from always_returns(rules, "SH420", role, {"None"}, wanted, remedy)
     elif role == "bwd":
         wanted = "a tuple of cotangents"
         wanted = "a pair (cotangents, logs)" if rules.with_logs else wanted
         remedy = "return (x_ct,)   # one an argument"
-        yield _always_returns(rules, "SH414", role, certain, wanted, remedy)
+        yield from always_returns(rules, "SH414", role, SEQUENCE, wanted, remedy)
     else:
         wanted, remedy = "a pair (output, residuals)", "return out, res"
-        yield _always_returns(rules, "SH410", role, certain, wanted, remedy)
+        yield from always_returns(rules, "SH410", role, SEQUENCE, wanted, remedy)
 
 
-def may_raise(rule: Any) -> bool:
-    """Whether a rule may decline, by a `raise` of its own."""
-    code = getattr(rule, "__code__", None)
-    return code is None or any(
-        instruction.opname == "RAISE_VARARGS"
-        for instruction in dis.get_instructions(code)
-    )
+SEQUENCE = frozenset({"a tuple", "a list"})
 
 
-def _always_returns(
+def always_returns(
     rules: FunctionRules,
     code: str,
     role: str,
-    certain: frozenset[str],
+    right: Set[str],
     wanted: str,
     remedy: str,
-) -> Finding:
+) -> Iterator[Finding]:
+    """The finding about a rule no `return` of which gives what is right.
+
+    One that may decline, by a `raise` of its own, is left alone.
+    """
+    rule = rules.rule(role)
+    certain = certain_returns(rule)
+    if not certain or certain & right or _may_raise(rule):
+        return
     got = " or ".join(sorted(certain))
-    return rules.finding(
+    yield rules.finding(
         code,
         role,
         f"always returns {got}; it must return {wanted}.",
         expected=wanted,
         got=got,
         remedies=(remedy,),
+    )
+
+
+def _may_raise(rule: Any) -> bool:
+    code = getattr(rule, "__code__", None)
+    return code is None or any(
+        instruction.opname == "RAISE_VARARGS"
+        for instruction in dis.get_instructions(code)
     )
 
 

@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from strict_hijax._errors import Finding
-from strict_hijax._signatures import certain_returns, only_raises
+from strict_hijax._signatures import only_raises
 
 from .asked import says_of_no_pair, says_without_rules
 from .custom_jvp import JvpRules
-from .definition import generator_kind, keyword_only, may_raise, parameters_of
+from .definition import (
+    SEQUENCE,
+    always_returns,
+    cannot_take,
+    keyword_only,
+    uncallable,
+)
 from .rules import FunctionRules, visible_arity
 
 
@@ -23,7 +29,9 @@ def jvp_definition_findings(rules: FunctionRules) -> list[Finding]:
     if rules.jvp is None:
         return [_none(rules)]
     roles = _roles(rules)
-    findings = [f for role in roles for f in _not_callable(rules, role)]
+    findings = [
+        f for role in roles for f in uncallable(rules, role, _written(rules, role))
+    ]
     if findings:
         return findings
     primal = visible_arity(rules.fun)
@@ -42,10 +50,6 @@ def _roles(rules: JvpRules) -> list[str]:
     return [f"jvps[{i}]" for i, part in enumerate(rules.parts) if part is not None]
 
 
-def _what(role: str) -> str:
-    return "jvp rule" if role == "jvp" else f"rule {role[5:-1]} of `defjvps`"
-
-
 def _none(rules: JvpRules) -> Finding:
     return rules.finding(
         "SH409",
@@ -57,35 +61,6 @@ def _none(rules: JvpRules) -> Finding:
         jax_says=says_without_rules(rules),
         remedies=(f"{rules.name}.defjvp({rules.name}_jvp)",),
     )
-
-
-def _not_callable(rules: JvpRules, role: str) -> Iterator[Finding]:
-    rule = rules.rule(role)
-    if not callable(rule):
-        yield rules.finding(
-            "SH402",
-            None,
-            f"is given {_a(type(rule).__name__)} as its {_what(role)}, which JAX "
-            "cannot call.",
-            expected=f"a function: the {_what(role)}",
-            got=_a(type(rule).__name__),
-            location=rules.location("primal"),
-            remedies=(_written(rules, role),),
-        )
-    elif what := generator_kind(rule):
-        yield rules.finding(
-            "SH402",
-            role,
-            f"is {what}: a call of it gives {what.removesuffix(' function')} in "
-            "place of a result.",
-            expected="a function that returns its result",
-            got=what,
-            remedies=("return ...   # in place of yield or async",),
-        )
-
-
-def _a(noun: str) -> str:
-    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"
 
 
 # --- how many -------------------------------------------------------------------------
@@ -125,16 +100,9 @@ def _signature(rules: JvpRules, role: str) -> Iterator[Finding]:
         return
     wanted = _given(rules, role)
     if wanted is not None and not arity.takes(wanted):
-        yield rules.finding(
-            "SH430",
-            role,
-            f"takes {arity} argument{'s' if str(arity) != '1' else ''} "
-            f"{parameters_of(rule)}; JAX gives it {wanted}.",
-            expected=_call(rules, role),
-            got=f"{rules.rule_name(role)}{parameters_of(rule)}",
-            facts=_why(rules, role),
-            remedies=(_written(rules, role),),
-        )
+        expected, why = _call(rules, role), _why(rules, role)
+        line = _written(rules, role)
+        yield cannot_take(rules, "SH430", role, arity, wanted, expected, why, line)
     elif arity.required_keywords:
         yield keyword_only(rules, role, arity)
 
@@ -181,16 +149,8 @@ def _written(rules: JvpRules, role: str) -> str:
 
 
 def _returns(rules: JvpRules) -> Iterator[Finding]:
-    certain = certain_returns(rules.jvp) if rules.parts is None else None
-    if not certain or certain & {"a tuple", "a list"} or may_raise(rules.jvp):
-        return
-    got = " or ".join(sorted(certain))
-    yield rules.finding(
-        "SH432",
-        "jvp",
-        f"always returns {got}; it must return a pair (output, tangent of the output).",
-        expected="a pair (output, tangent of the output)",
-        got=got,
-        jax_says=says_of_no_pair(rules, got),
-        remedies=("return primal_out, tangent_out",),
-    )
+    if rules.parts is None:
+        wanted = "a pair (output, tangent of the output)"
+        remedy = "return primal_out, tangent_out"
+        for found in always_returns(rules, "SH432", "jvp", SEQUENCE, wanted, remedy):
+            yield found._replace(jax_says=says_of_no_pair(rules, found.got or ""))

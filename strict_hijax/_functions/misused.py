@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from strict_hijax._errors import Finding, StrictHijaxError, UsageError
+from strict_hijax._errors import Finding, StrictHijaxError
 
 from .families import FAMILIES, Family, family_of
 from .rules import qualified_name
@@ -17,32 +16,21 @@ def no_rules(family: Family, function: Any, wrapped: Any = None) -> Finding:
     `wrapped` is the function of JAX's that it was made of, if it was.
     """
     attributes = family.attributes_of(function) or {}
-    fun = attributes["fun"]
-    finding = family.no_rules(fun, attributes["nondiff_argnums"])
-    other = family_of(fun)
-    if other is not None and other is not family and _has_rules(other, fun):
-        tool, called = f"checked_{other.stock}", _called(fun)
-        return finding._replace(
-            facts=(f"`{called}` is a {other.stock} function, and has rules as one.",),
-            remedies=(f"{tool}({called})   # in place of checked_{family.stock}",),
-        )
+    fun, stock = attributes["fun"], family.stock
+    finding, other = family.no_rules(fun, attributes["nondiff_argnums"]), family_of(fun)
+    called = _called(fun)
+    if other not in (None, family) and other.rules_of(other.attributes_of(fun) or {}):
+        line = f"checked_{other.stock}({called})   # whose rules it has"
+        return finding._replace(remedies=(line,))
     if wrapped is None:
         return finding
-    defined = "are defined now" if _has_rules(family, wrapped) else "are not defined"
     return finding._replace(
-        facts=(
-            f"It was wrapped before its rules: those of `{_called(fun)}` {defined},",
-            "and what was made of it before that does not see them.",
-        ),
+        facts=("It was wrapped before its rules were defined, and has none of them.",),
         remedies=(
-            f"checked_{family.stock}({_called(fun)})   # after {family.define}",
+            f"checked_{stock}({called})   # after {family.define}",
             f"{family.define.replace('f', 'wrapped', 1)}   # on what was made of it",
         ),
     )
-
-
-def _has_rules(family: Family, function: Any) -> bool:
-    return bool(family.rules_of(family.attributes_of(function) or {}))
 
 
 def _called(function: Any) -> str:
@@ -50,27 +38,10 @@ def _called(function: Any) -> str:
     return name if name.isidentifier() else "f"
 
 
-# --- methods of the other kind --------------------------------------------------------
-
 _METHODS = {
     "custom_vjp": ("defvjp", "defvjp_with_logs", "defvjp_with_accums", "defremat"),
     "custom_jvp": ("defjvp", "defjvps"),
 }
-
-
-class _OfOtherKind(Finding):
-    """A method that only the other kind has: an AttributeError, too."""
-
-    def error(self) -> StrictHijaxError:
-        return _NoMethodError(self)
-
-
-class _NoMethodError(UsageError, AttributeError):
-    pass
-
-
-_NoMethodError.__name__ = _NoMethodError.__qualname__ = "UsageError"
-_NoMethodError.__module__ = "strict_hijax"
 
 
 def no_method(stock: str, function: Any, name: str) -> StrictHijaxError | None:
@@ -79,7 +50,7 @@ def no_method(stock: str, function: Any, name: str) -> StrictHijaxError | None:
     if name not in _METHODS[other]:
         return None
     subject = qualified_name(function)
-    return _OfOtherKind(
+    return Finding(
         code="SH427",
         subject=subject,
         headline=f"`{subject}` is made by `checked_{stock}`, which has no `{name}`.",
@@ -87,26 +58,17 @@ def no_method(stock: str, function: Any, name: str) -> StrictHijaxError | None:
         expected=f"one of {', '.join(_METHODS[stock])}",
         got=name,
         jax_says=f"has no attribute '{name}'",
-        remedies=(
-            f"@checked_{other}   # in place of @checked_{stock}",
-            FAMILIES[stock].define,
-        ),
+        remedies=(f"@checked_{other}   # instead of @checked_{stock}",),
+        stock=AttributeError,
     ).error()
 
 
-# --- what `check` is given ------------------------------------------------------------
-
-
 def without_rules(function: Any) -> Finding:
-    """The finding about a function that is neither custom_vjp nor custom_jvp."""
-    name = qualified_name(function)
-    inner = inner_function(function)
-    remedies: tuple[str, ...] = (
-        f"@checked_custom_vjp   # above {name.rpartition('.')[2]}",
-        "check(MyPrim(...))   # of a primitive that it calls",
-    )
-    if inner is not None:
-        remedies = (f"check({_called(inner)}, *args)   # the function inside of it",)
+    """The finding about a function that `check` is given and that has no rules."""
+    name, inner = qualified_name(function), function
+    for _ in range(32):  # a chain can be a circle
+        if family_of(inner) is None:
+            inner = getattr(inner, "func", getattr(inner, "__wrapped__", None))
     return Finding(
         code="SH122",
         subject=name,
@@ -114,22 +76,10 @@ def without_rules(function: Any) -> Finding:
         expected="a HiPrim, or a function made by checked_custom_vjp, "
         "checked_custom_jvp, jax.custom_vjp or jax.custom_jvp",
         got=repr(function)[:80],
-        remedies=remedies,
+        remedies=(f"check({_called(inner)}, *args)   # the function inside of it",)
+        if family_of(inner) is not None
+        else ("@checked_custom_vjp   # above it", "check(MyPrim(...))"),
     )
-
-
-def inner_function(function: Any) -> Any | None:
-    """The function with rules that a partial or another wrapper is made of."""
-    for _ in range(32):  # a chain can be a circle
-        if family_of(function) is not None:
-            return function
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        else:
-            return None
-    return None
 
 
 def inside_jit(function: Any) -> Any:

@@ -10,17 +10,16 @@ from typing import Any
 
 from strict_hijax._errors import Finding, location_of
 from strict_hijax._signatures import (
-    Arity,
+    NoFunction,
     arity_of,
     certain_returns,
     is_abstract,
-    is_callable_rule,
-    is_generator_or_coroutine,
+    no_function,
     only_raises,
 )
 from strict_hijax._types import describe_value
 
-from .facts import ALWAYS, METHODS, USES, Method, TypeFacts, jax_says
+from .facts import ALWAYS, METHODS, USES, TypeFacts, jax_says
 from .names import look_alikes, misspelt
 
 
@@ -121,33 +120,25 @@ def eq_without_hash(facts: TypeFacts) -> Iterator[Finding]:
 
 def uncallable(facts: TypeFacts) -> Iterator[Finding]:
     for name, value in facts.methods.items():
-        kind = is_generator_or_coroutine(value)
         if name == "__hash__" and value is None:
             continue  # SH702 and SH703 say it
-        if kind is not None:
-            what = f"is {kind}: a call of it runs nothing and gives no result."
-            remedy = "return [...]   # in place of yield"
-            if kind != "a generator":
-                remedy = f"{METHODS[name].template}   # in place of async def"
-        elif not is_callable_rule(value):
-            what = f"is {describe_value(value)}, which cannot be called."
-            remedy = METHODS[name].template
-        elif isinstance(value, property) and certain_returns(value.fget):
+        line, got = METHODS[name].template, describe_value(value)
+        wrong = no_function(value, line, got)
+        if isinstance(value, property) and certain_returns(value.fget):
             what = "is a property; JAX calls it as a method."
-            remedy = f"{METHODS[name].template}   # no @property"
+            wrong = NoFunction(what, got, f"{line}   # no @property")
         elif _returns_nothing(name, value) and not facts.abstract:
-            what = "returns nothing."
-            remedy = "return ...   # at the end"
-        else:
+            wrong = NoFunction("returns nothing.", got, "return ...   # at the end")
+        if wrong is None:
             continue
         yield facts.finding(
             "SH705",
-            f"has a `{name}` that {what}",
+            f"has a `{name}` that {wrong.what}",
             rule=name,
             location=facts.where(name),
             expected="a method that returns its result",
-            got=kind or describe_value(value),
-            remedies=(remedy,),
+            got=wrong.got,
+            remedies=(wrong.remedy,),
         )
 
 
@@ -164,7 +155,9 @@ def arguments(facts: TypeFacts) -> Iterator[Finding]:
         arity, method = arity_of(value), METHODS[name]
         if arity is None or only_raises(value) or is_abstract(value):
             continue
-        problem = _problem(method, arity)
+        any_number = method.arity.most is None  # `check` counts them
+        given = () if any_number else method.given
+        problem = arity.problem(given, or_more=any_number)
         if problem is not None:
             yield facts.finding(
                 "SH704",
@@ -175,25 +168,3 @@ def arguments(facts: TypeFacts) -> Iterator[Finding]:
                 got=f"{name}{arity.written}",
                 remedies=(method.template,),
             )
-
-
-def _problem(method: Method, arity: Arity) -> str | None:
-    if arity.required_keywords:
-        return (
-            f"requires the keyword-only argument `{arity.required_keywords[0]}`, "
-            "which JAX does not give."
-        )
-    if method.arity.most is None:  # any number: `check` counts them
-        return None if arity.most != -1 else "lacks `self`: JAX calls it as a method."
-    count = method.arity.most
-    if arity.takes(count):
-        return None
-    if arity.most is not None and arity.most == count - 1 and _lacks_self(arity):
-        return "lacks `self`: JAX calls it as a method."
-    listed = " and ".join(method.given) or "nothing"
-    s = "" if str(arity) == "1" else "s"
-    return f"takes {arity} argument{s} after self; JAX gives it {listed}."
-
-
-def _lacks_self(arity: Arity) -> bool:
-    return arity.most == -1 or arity.first not in ("self", "cls", "_", "_self", "this")

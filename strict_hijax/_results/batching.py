@@ -17,7 +17,6 @@ from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding
 from strict_hijax._jax_primitives import Refused, dims_by_leaf
 from strict_hijax._rules import RULES
-from strict_hijax._signatures import arity_of
 from strict_hijax._types import (
     describe,
     describe_value,
@@ -30,9 +29,9 @@ from .outputs import output_structure_findings
 
 
 def batch_findings(
-    facts: ClassFacts, prim: Any, rule: str, result: Any, axis_data: Any, in_dims: Any
+    facts: ClassFacts, prim: Any, rule: str, result: Any, size: Any
 ) -> list[Finding]:
-    """What is wrong with the pair that `batch` returns."""
+    """What is wrong with the pair that `batch` returns, for an axis of this size."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         return [_no_pair(facts, rule, result)]
     outs, dims = result
@@ -46,22 +45,8 @@ def batch_findings(
     for out, dim, aval, path in zip(
         leaves, flat, prim.out_avals_flat, paths, strict=True
     ):
-        where = _mapped_input(facts, rule, in_dims)
-        mapped = _Mapped(facts, rule, f"outs{path}", aval, dim, axis_data.size, where)
-        found += mapped.findings(out)
+        found += _output_findings(facts, rule, f"outs{path}", aval, size, dim, out)
     return found
-
-
-def _mapped_input(facts: ClassFacts, rule: str, dims: Any) -> tuple[Any, str]:
-    """The axis at which inputs are mapped, and how `batch` writes it; None for none."""
-    arity = arity_of(facts.rules[rule])
-    name = arity.names[-1] if arity is not None and arity.names else "dims"
-    mapped = [dim for dim in dims if dim is not None]
-    if not mapped or any(type(dim) is not int or dim != mapped[0] for dim in mapped):
-        return None, ""
-    if len(dims) == 1:
-        return mapped[0], f"{name}[0]"
-    return mapped[0], f"next(d for d in {name} if d is not None)"
 
 
 def _no_pair(facts: ClassFacts, rule: str, result: Any) -> Finding:
@@ -158,97 +143,65 @@ def _no_dim(facts: ClassFacts, rule: str, path: str, dim: Any) -> Finding:
     )
 
 
-class _Mapped:
-    """One output of a `batch`, and where it says that it is mapped."""
-
-    def __init__(
-        self,
-        facts: ClassFacts,
-        rule: str,
-        path: str,
-        aval: Any,
-        dim: Any,
-        size: Any,
-        followed: tuple[Any, str],
-    ) -> None:
-        self.facts = facts
-        self.rule = rule
-        self.path = path
-        self.aval = aval
-        self.dim = dim
-        self.size = size
-        self.followed = followed
-
-    def findings(self, out: Any) -> Iterator[Finding]:
-        """What is wrong with this output."""
-        got = type_of(out)
-        if got is None:
-            yield self._finding("SH334", "that is no JAX value", describe_value(out))
-            return
-        both = (
-            isinstance(got, _jax.ShapedArray),
-            isinstance(self.aval, _jax.ShapedArray),
-        )
-        if not all(both) or self._fits(got):
-            return
-        if self.dim is None:
-            what = "that it says is not mapped, and that has another type"
-            yield self._finding("SH335", what, describe(got), *self._where_it_is(got))
-        else:
-            what = f"that has another type without its mapped axis, {self.dim}"
-            yield self._finding("SH334", what, describe(got), *self._where_it_is(got))
-
-    @property
-    def _shape(self) -> tuple[Any, ...]:
-        return self._shape_with(self.dim)
-
-    def _shape_with(self, dim: int | None) -> tuple[Any, ...]:
+def _output_findings(
+    facts: ClassFacts,
+    rule: str,
+    path: str,
+    declared: Any,
+    size: Any,
+    dim: Any,
+    out: Any,
+) -> Iterator[Finding]:
+    """What is wrong with one output, said to be mapped at `dim`, or not at all."""
+    got = type_of(out)
+    arrays = [isinstance(aval, _jax.ShapedArray) for aval in (got, declared)]
+    code, remedies = "SH334", tuple[str, ...]()
+    if got is None:
+        what = "that is no JAX value"
+    elif not all(arrays) or _fits(got, declared, size, dim):
+        return
+    else:
+        remedies = tuple(_instead(got, declared, size, dim))
+        what = f"that has another type without its mapped axis, {dim}"
         if dim is None:
-            return tuple(self.aval.shape)
-        return (*self.aval.shape[:dim], self.size, *self.aval.shape[dim:])
-
-    def _fits(self, got: Any) -> bool:
-        same = _jax.definitely_equal_shape(got.shape, self._shape)
-        return same and bool(got.dtype == self.aval.dtype)
-
-    def _where_it_is(self, got: Any) -> Iterator[str]:
-        """The axis that it should have named, where there is one."""
-        if got.dtype != self.aval.dtype:
-            yield f"out.astype(jnp.{self.aval.dtype.name})"
-            return
-        for dim in (None, *range(self.aval.ndim + 1)):
-            shape = self._shape_with(dim)
-            if dim != self.dim and _jax.definitely_equal_shape(got.shape, shape):
-                yield from self._at(dim)
-
-    def _at(self, dim: int | None) -> Iterator[str]:
-        """The line that names an axis: that of the input, where it is the same."""
-        of_input, written = self.followed
-        follows = dim is not None and dim == of_input
-        if follows:
-            yield f"return out, {written}   # the axis of the input"
-        if follows and dim == 0:
-            yield "return out, 0   # if it is in front wherever the input is mapped"
-        elif not follows:
-            axis = "" if dim is None else f"   # it is mapped at axis {dim}"
-            yield f"return out, {dim}{axis}"
-
-    def _finding(self, code: str, what: str, got: str, *remedies: str) -> Finding:
-        sizes = ",".join(map(str, self._shape))
-        expected = f"{describe(self.aval)}, not mapped"
-        if self.dim is not None:
-            dtype = describe(self.aval).partition("[")[0]
-            expected = (
-                f"{dtype}[{sizes}]: {describe(self.aval)} with the axis of size "
-                f"{self.size} at {self.dim}"
-            )
-        return self.facts.finding(
-            code,
-            f"has a `{self.rule}` with an output {what}, at `{self.path}`.",
-            rule=self.rule,
-            path=self.path,
-            location=self.facts.where(self.rule),
-            expected=expected,
-            got=got,
-            remedies=remedies or ("jax.vmap(...)(*args)   # of what `expand` does",),
+            code = "SH335"
+            what = "that it says is not mapped, and that has another type"
+    expected = f"{describe(declared)}, not mapped"
+    if dim is not None:
+        sizes = ",".join(map(str, _shape(declared, size, dim)))
+        dtype = describe(declared).partition("[")[0]
+        expected = (
+            f"{dtype}[{sizes}]: {describe(declared)} with the axis of size {size} at "
+            f"{dim}"
         )
+    yield facts.finding(
+        code,
+        f"has a `{rule}` with an output {what}, at `{path}`.",
+        rule=rule,
+        path=path,
+        location=facts.where(rule),
+        expected=expected,
+        got=describe_value(out) if got is None else describe(got),
+        remedies=remedies or ("jax.vmap(...)(*args)   # of what `expand` does",),
+    )
+
+
+def _shape(declared: Any, size: Any, dim: int | None) -> tuple[Any, ...]:
+    shape = tuple(declared.shape)
+    return shape if dim is None else (*shape[:dim], size, *shape[dim:])
+
+
+def _fits(got: Any, declared: Any, size: Any, dim: int | None) -> bool:
+    same = _jax.definitely_equal_shape(got.shape, _shape(declared, size, dim))
+    return same and bool(got.dtype == declared.dtype)
+
+
+def _instead(got: Any, declared: Any, size: Any, dim: int | None) -> Iterator[str]:
+    """The axis that it should have named, where there is one."""
+    if got.dtype != declared.dtype:
+        yield f"out.astype(jnp.{declared.dtype.name})"
+        return
+    for axis in (None, *range(declared.ndim + 1)):
+        if axis != dim and _fits(got, declared, size, axis):
+            follows = "" if axis is None else "   # or the dimension that it follows"
+            yield f"return out, {axis}{follows}"
