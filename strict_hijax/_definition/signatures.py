@@ -100,7 +100,7 @@ def _disagreement(
     no_self = [
         r
         for r in (other, name)
-        if (taken := arity_of(facts.rules[r])) and taken.lacks_self
+        if (own := arity_of(facts.rules[r])) and own.lacks_self
     ]
     return facts.finding(
         "SH111",
