@@ -29,14 +29,13 @@ from ._accumulators import Watches
 from ._definition import ClassFacts, facts_of_instance, has_no_rule
 from ._errors import Finding
 from ._ignoring import raise_findings, without_ignored
-from ._results.batching import batch_findings, dims_findings
-from ._results.cotangents import (
+from ._results.accumulated import (
     accumulator_findings,
-    cotangent_finding,
     cotangents_and_logs_findings,
-    cotangents_findings,
     logs_findings,
 )
+from ._results.batching import batch_findings, dims_findings
+from ._results.cotangents import cotangent_finding, cotangents_findings
 from ._results.dce import dce_findings
 from ._results.effects import effects_since
 from ._results.outputs import (

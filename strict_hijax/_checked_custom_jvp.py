@@ -16,10 +16,11 @@ class checked_custom_jvp[ReturnValue](CheckedFunction, jax.custom_jvp[ReturnValu
 
     Signatures are checked at `defjvp` and `defjvps`. With `example_args`, or `dims` and
     jaxtyping annotations, the rule is traced there as well, so that a wrong one fails
-    the import. Without, it is traced at the first call with new types, forward-only
-    calls included: the rule may then be called once more than JAX calls it, for each
-    combination of types, and not at all with `eager=False`. Whenever JAX calls the rule
-    its result is held to the contract of `jax.custom_jvp.defjvp`.
+    the import. Without, it is traced when the first call with new types has returned,
+    forward-only calls included: the rule may then be called once more than JAX calls
+    it, for each combination of types, and not at all with `eager=False`; the function
+    itself is not. Whenever JAX calls the rule its result is held to the contract of
+    `jax.custom_jvp.defjvp`.
 
     A rule that is traced must be linear in its tangents. That is read off its
     operations, and said only where it is certain: JAX gives a rule with `t + 1` a wrong

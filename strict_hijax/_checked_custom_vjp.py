@@ -16,10 +16,12 @@ class checked_custom_vjp[ReturnValue](CheckedFunction, jax.custom_vjp[ReturnValu
 
     Signatures are checked at `defvjp`. With `example_args`, or `dims` and jaxtyping
     annotations, fwd and bwd are traced at `defvjp` as well, so that a wrong cotangent
-    fails the import. Without, they are traced at the first call with new types,
-    forward-only calls included: each rule may then be called once more than JAX calls
-    it, for each combination of types, and not at all with `eager=False`. Whenever JAX
-    calls a rule its result is held to the contract of `jax.custom_vjp.defvjp`.
+    fails the import. Without, they are traced when the first call with new types has
+    returned, forward-only calls included: each rule may then be called once more than
+    JAX calls it, for each combination of types, and not at all with `eager=False`; the
+    function itself is not. What a rule raises waits, then, until JAX calls the rule.
+    Whenever JAX calls a rule its result is held to the contract of
+    `jax.custom_vjp.defvjp`.
     Nothing is left of it in the compiled program.
 
     Args:
