@@ -381,8 +381,12 @@ NOT_LOGS = [
         None,
         "got defaultdict",
     ),
-    log_fault("a number as key", lambda g: {0: g}, "SH310", "logs[0]", "no string"),
-    log_fault("a tuple as key", lambda g: {(): g}, "SH310", "logs[()]", "no string"),
+    log_fault(
+        "a number as key", lambda g: {0: g}, "SH310", "logs[0]", "logs a key of type"
+    ),
+    log_fault(
+        "a tuple as key", lambda g: {(): g}, "SH310", "logs[()]", "logs a key of type"
+    ),
     log_fault(
         "a string as value", lambda g: {"n": "big"}, "SH310", "logs['n']", "'big'"
     ),

@@ -197,7 +197,6 @@ def two_backward_rules(facts: ClassFacts) -> Iterator[Finding]:
             f"has both `{called}` and `{name}`; JAX calls `{called}`{place}, and never "
             f"`{name}`.",
             rule=name,
-            location=facts.where(name),
             facts=(f"{facts.where(called)}   def {called}",),
             remedies=tuple(_keep_one(facts, called, name)),
         )

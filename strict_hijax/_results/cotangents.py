@@ -10,7 +10,6 @@ from jax import tree_util
 from strict_hijax import _jax
 from strict_hijax._accumulators import Watches
 from strict_hijax._definition import ClassFacts
-from strict_hijax._definition.presence import class_line
 from strict_hijax._errors import Finding, Location
 from strict_hijax._exchanged import (
     Place,
@@ -33,6 +32,7 @@ from strict_hijax._types import (
     structure_mismatch,
     type_of,
     types_are,
+    wrong_logs,
 )
 from strict_hijax._wrong_types import WHY_DTYPE, wrong_cotangent
 
@@ -59,7 +59,6 @@ def cotangents_and_logs_findings(
             "SH313",
             f"has a `{rule}` that returns {describe_value(result)} in place of a pair.",
             rule=rule,
-            location=facts.where(rule),
             expected=RULES[rule].returns,
             got=describe_value(result),
             remedies=("return (cotangents, None)   # no logs",),
@@ -79,7 +78,6 @@ def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
             f"has a `{rule}` whose logs are {describe_value(result)}.",
             rule=rule,
             path="logs",
-            location=facts.where(rule),
             expected="None, or a dict of logs",
             got=describe_value(result),
             jax_says=jax_says,
@@ -94,7 +92,6 @@ def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
         f"has a `{rule}` that returns {describe_value(result)}; it must give its "
         "cotangents to the accumulators.",
         rule=rule,
-        location=facts.where(rule),
         expected=RULES[rule].returns,
         got=describe_value(result),
         jax_says=jax_says,
@@ -103,21 +100,12 @@ def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
 
 
 def _entries(facts: ClassFacts, rule: str, logs: dict[Any, Any]) -> Iterator[Finding]:
-    for key, value in logs.items():
-        leaves = tree_util.tree_leaves(value)
-        if not isinstance(key, str):
-            what, got = "under a key that is no string", describe_value(key)
-        elif any(type_of(leaf) is None for leaf in leaves):
-            wrong = next(leaf for leaf in leaves if type_of(leaf) is None)
-            what, got = "a value that is no JAX value", describe_value(wrong)
-        else:
-            continue
+    for path, got in wrong_logs(logs):
         yield facts.finding(
             "SH310",
-            f"has a `{rule}` that logs {what}, at `logs[{key!r}]`.",
+            f"has a `{rule}` that logs {got}, at `{path}`.",
             rule=rule,
-            path=f"logs[{key!r}]",
-            location=facts.where(rule),
+            path=path,
             expected="a dict from strings to pytrees of arrays",
             got=got,
             remedies=("return {'name': array}",),
@@ -172,7 +160,6 @@ def _untouched(facts: ClassFacts, rule: str, path: str, accumulator: str) -> Fin
         "gradient is silently zero.",
         rule=rule,
         path=path,
-        location=facts.where(rule),
         expected="a cotangent for each input that is differentiated",
         got="no call of `accum`, and no use of `ref` or `inst()`",
         remedies=(
@@ -207,6 +194,7 @@ def cotangents_findings(
         expected = cotangent_type(aval)
         if expected is None or has_no_tangent(expected):
             continue
+        finding: Finding | None
         if isinstance(leaf, tuple | list | dict):  # which JAX takes before 0.12.1
             finding = _other_structure(facts, rule, LEAF, leaf, path, None)
         else:
@@ -287,7 +275,6 @@ def _no_tuple(
         "SH313",
         f"has a `{rule}` that {what}",
         rule=rule,
-        location=facts.where(rule),
         expected=f"a tuple of {n}: one cotangent for each of {', '.join(names)}",
         got=got,
         jax_says=jax_says,
@@ -312,7 +299,6 @@ def _other_structure(
         "than the input.",
         rule=rule,
         path=mismatch.path,
-        location=facts.where(rule),
         expected=mismatch.expected,
         got=mismatch.got or describe_value(entry),
         facts=("None may stand for an array, not for a container.",) if whole else (),
@@ -342,7 +328,7 @@ def cotangent_finding(
     if wrong is None:
         return None
     code = _CODES[wrong.kind]
-    meant = class_line(facts, f'ignore=("{code}",)') + "   # another dtype is meant"
+    meant = facts.class_line(f'ignore=("{code}",)') + "   # another dtype is meant"
     jax_says = f"Expected cotangent type {describe(expected)} but got "
     return facts.finding(
         code,
