@@ -22,8 +22,8 @@ from ._errors import StrictHijaxError as StrictHijaxError
 from ._errors import TangentStructureError as TangentStructureError
 from ._errors import UntraceableRuleError as UntraceableRuleError
 from ._errors import UsageError as UsageError
-from ._errors import ignore as ignore
 from ._hitype import StrictHiType as StrictHiType
+from ._ignoring import ignore as ignore
 from ._primitive import StrictHiPrim as StrictHiPrim
 from ._report import CheckReport as CheckReport
 from ._report import RuleReport as RuleReport

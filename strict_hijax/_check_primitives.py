@@ -7,13 +7,14 @@ from typing import Any
 from ._checked import original_of
 from ._construction import instance_advice
 from ._definition import ClassFacts, checkpoint_advice, facts_of_instance
-from ._errors import Finding, StrictHijaxError, without_ignored
+from ._errors import Finding, StrictHijaxError
 from ._examples import (
     examples_of,
     failing_examples,
     judge,
     trace_instance,
 )
+from ._ignoring import without_ignored
 from ._raised import in_short
 from ._report import CheckReport, advice_of
 from ._tracing import raise_traced, subject_of
@@ -49,12 +50,12 @@ def _check_instance(prim: Any) -> CheckReport:
         residual_bytes=traced.residual_bytes,
         transforms=transforms_of(facts),
         unchecked=tuple(f"{rule}: {in_short(e)}" for rule, e in traced.unchecked),
-        advice=tuple(map(advice_of, _advice(facts, prim))),
+        advice=tuple(map(advice_of, _advice(facts, prim, traced.advice))),
     )
 
 
-def _advice(facts: ClassFacts, prim: Any) -> list[Finding]:
-    found = [*checkpoint_advice(facts), *instance_advice(facts, prim)]
+def _advice(facts: ClassFacts, prim: Any, of_results: list[Finding]) -> list[Finding]:
+    found = [*checkpoint_advice(facts), *instance_advice(facts, prim), *of_results]
     return without_ignored(found, _ignored_by(facts.cls))
 
 

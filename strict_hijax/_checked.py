@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 
 from jax import tree_util
 
-from . import _jax
+from . import _jax, _jax_traces
 from ._accumulators import Watches
 from ._definition import ClassFacts, facts_of_instance, has_no_rule
-from ._errors import Finding, raise_findings, without_ignored
+from ._errors import Finding
+from ._ignoring import raise_findings, without_ignored
 from ._results.batching import batch_findings, dims_findings
 from ._results.cotangents import (
     accumulator_findings,
@@ -50,7 +51,7 @@ from ._rules import RULES, Contract, derived_half
 
 _set = object.__setattr__
 _new = object.__new__
-_equations_so_far = _jax.equations_so_far
+_equations_so_far = _jax_traces.equations_so_far
 _bound = types.MethodType
 
 _ORIGINAL = "_strict_hijax_original"
@@ -184,7 +185,7 @@ def _expand(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
 def _returning(findings: _Findings) -> Callable[..., Any]:
     def maker(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
         def rule(original: Any, /, *args: Any) -> Any:
-            equations = _jax.equations_so_far()
+            equations = _jax_traces.equations_so_far()
             result = getattr(original, name)(*args)
             if found := [
                 *findings(facts, original, name, result),
@@ -237,7 +238,7 @@ def _accumulating(facts: ClassFacts, ignored: frozenset[str], name: str) -> Any:
         leading, accums = args[: len(args) - n], args[len(args) - n :]
         watches = Watches(lets_pass)
         watched = tree_util.tree_map(watches.stand_in, accums)
-        equations = _jax.equations_so_far()
+        equations = _jax_traces.equations_so_far()
         result = getattr(original, name)(*leading, *watched)
         returned = logs_findings(facts, name, result)
         given = accumulator_findings(facts, original, name, watches, leading[-1])

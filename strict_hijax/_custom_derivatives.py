@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from jax.errors import UnexpectedTracerError
 
 from . import _jax
-from ._errors import raise_findings
+from ._ignoring import raise_findings
 
 if TYPE_CHECKING:  # all of it loads with the first function that is checked
     from ._functions.families import Family

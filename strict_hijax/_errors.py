@@ -8,20 +8,14 @@ frames out of tracebacks.
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import functools
-import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jax.errors import UnexpectedTracerError
 
-from . import _jax
-from ._codes import CODES, codes_instead, family_of, nearest_code
+from ._codes import CODES
 from ._raised import has_text, raised_at, shortened
-
-IGNORE_VARIABLE = "STRICT_HIJAX_IGNORE"
 
 
 class Location(NamedTuple):
@@ -231,7 +225,7 @@ AdviceWarning.__module__ = "strict_hijax"
 
 
 class MultipleFaultsError(StrictHijaxError):
-    """Several faults of one class or function, listed together.
+    """Several faults of one class or function, the first of them listed together.
 
     It is also an instance of the stock class of each of its faults.
     """
@@ -240,8 +234,26 @@ class MultipleFaultsError(StrictHijaxError):
         first = findings[0]
         super().__init__(first)
         self.findings = tuple(findings)
-        listed = "\n\n".join(finding.message() for finding in findings)
+        shown = [finding.message() for finding in findings[:_MOST_SHOWN]]
+        if left := findings[_MOST_SHOWN:]:
+            shown.append(f"and {len(left)} more: {_in_short(left)}")
+        listed = "\n\n".join(shown)
         self.args = (f"{len(findings)} faults in `{first.subject}`\n\n{listed}",)
+
+
+# A rule that is wrong in the same way for each of many leaves is one mistake.
+_MOST_SHOWN = 4
+_MOST_NAMED = 6
+
+
+def _in_short(findings: Sequence[Finding]) -> str:
+    """Codes and paths of findings that are not shown."""
+    named = [
+        f"{finding.code} {finding.path or finding.rule or ''}".strip()
+        for finding in findings[:_MOST_NAMED]
+    ]
+    dots = ", ..." if len(findings) > _MOST_NAMED else ""
+    return f"{', '.join(named)}{dots} (all of them are in `error.findings`)"
 
 
 _PUBLIC: tuple[type[StrictHijaxError], ...] = (
@@ -317,103 +329,3 @@ def untraceable_error(finding: Finding, cause: Exception) -> StrictHijaxError:
     StrictHijaxError.__init__(error, finding)
     error.__cause__ = cause
     return error
-
-
-# --- ignoring -------------------------------------------------------------------
-
-_ignored_in_block: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
-    "strict_hijax_ignored", default=frozenset()
-)
-
-
-def parse_codes(codes: object, where: str) -> frozenset[str]:
-    """Codes that a user gave to `where`; an unknown one is an error."""
-    if isinstance(codes, str):
-        codes = (codes,)
-    if not isinstance(codes, Iterable):
-        raise _unknown_code(codes, where)
-    given: list[object] = list(codes)
-    for code in given:
-        if not isinstance(code, str) or code not in CODES:
-            raise _unknown_code(code, where)
-    return frozenset(map(str, given))
-
-
-def _unknown_code(code: object, where: str) -> StrictHijaxError:
-    near = nearest_code(str(code))
-    did_you_mean = f"; did you mean {near}?" if near else "."
-    family = [] if near else family_of(str(code))
-    such = f"one of {', '.join(family)}" if family else "codes such as 'SH311'"
-    return Finding(
-        code="SH120",
-        subject=where,
-        headline=f"`{where}` names {code!r}, which is no code of strict_hijax"
-        f"{did_you_mean}",
-        got=repr(code),
-        expected=f"{such}; all of them: python -m strict_hijax explain --all",
-        remedies=codes_instead(str(code)),
-    ).error()
-
-
-def codes_of_environment() -> frozenset[str]:
-    """The codes that STRICT_HIJAX_IGNORE turns off for this process."""
-    value = os.environ.get(IGNORE_VARIABLE, "")
-    return parse_codes(
-        [c for c in map(str.strip, value.split(",")) if c], IGNORE_VARIABLE
-    )
-
-
-@_jax.user_boundary
-def ignore(*codes: str) -> contextlib.AbstractContextManager[None]:
-    """Turn checks off by code within a block, in this thread or task.
-
-    A rule that JAX does not call again is not checked again: after a first call
-    under `ignore`, a jitted function keeps its compiled program, and the check of
-    that rule does not run later either. Clear it with `jax.clear_caches()`.
-
-    What is defined in the block and used after it is checked when it is used: around
-    a class statement, `ignore` covers the statement, and no gradient after the block.
-
-    Args:
-      *codes: codes such as "SH316".
-
-    Raises:
-      UsageError: a code is not known; the message has the nearest known one.
-
-    Example:
-      >>> import strict_hijax
-      >>> with strict_hijax.ignore("SH316"):
-      ...     pass
-    """
-    return _ignoring(parse_codes(codes, "strict_hijax.ignore"))
-
-
-@contextlib.contextmanager
-def _ignoring(codes: frozenset[str]) -> Generator[None]:
-    token = _ignored_in_block.set(_ignored_in_block.get() | codes)
-    try:
-        yield
-    finally:
-        _ignored_in_block.reset(token)
-
-
-def without_ignored(
-    findings: Iterable[Finding], ignored: frozenset[str] = frozenset()
-) -> list[Finding]:
-    """The findings that neither `ignored`, nor a block, nor the process turns off."""
-    found = list(findings)
-    if not found:
-        return found
-    ignored = ignored | _ignored_in_block.get() | codes_of_environment()
-    return [finding for finding in found if finding.code not in ignored]
-
-
-def raise_findings(
-    findings: Iterable[Finding], ignored: frozenset[str] = frozenset()
-) -> None:
-    """Raise what is left of the findings, as one exception; return if nothing is."""
-    if left := without_ignored(findings, ignored):
-        raise error_for(left) from None
-
-
-codes_of_environment()  # an unknown code there fails the import

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from . import _jax
+from . import _jax, _jax_traces
 from ._checked import checked, checked_copy, checks_of, is_checked
 from ._definition import ClassFacts, facts_of_instance, qualified_name
 from ._definition.signatures import a
@@ -160,7 +160,7 @@ def examples_of(cls: Any) -> list[Any]:
     static = inspect.getattr_static(cls, "examples", None)
     if method is None or not isinstance(static, classmethod | staticmethod):
         raise _no_examples(cls, method is not None).error()
-    with _jax.clean_context():
+    with _jax_traces.clean_context():
         found = method()
         if not isinstance(found, Iterable) or isinstance(found, _jax.HiPrim):
             raise _wrong_example(cls, found, "returns no list of instances").error()

@@ -19,7 +19,7 @@ from ._class_statements import (
     refuse_unknown_keywords,
     users_frame,
 )
-from ._errors import Location, parse_codes, raise_findings
+from ._errors import Location
 from ._hitypes.facts import (
     DEFAULT_USES,
     FOUNDATION,
@@ -27,6 +27,7 @@ from ._hitypes.facts import (
     TypeFacts,
     type_facts,
 )
+from ._ignoring import parse_codes, raise_findings
 
 _PROMISES = Promises(tuple(USES), DEFAULT_USES, "use of a type")
 _KEYWORDS = ("supports", "abstract", "ignore")

@@ -41,14 +41,8 @@ from ._definition import (
     own_rules,
 )
 from ._effects import DEFAULT_POLICY, EffectPolicy, parse_policy
-from ._errors import (
-    AdviceWarning,
-    Finding,
-    Location,
-    parse_codes,
-    raise_findings,
-    without_ignored,
-)
+from ._errors import AdviceWarning, Finding, Location
+from ._ignoring import parse_codes, raise_findings, without_ignored
 from ._report import advice_of
 from ._rules import RULES, TRANSFORMS
 from ._signatures import function_of

@@ -11,7 +11,7 @@ from ._calls import call_findings, call_fits
 from ._checked import is_checked, original_of, strict_copy
 from ._construction import construction_findings, early_init_finding
 from ._definition import ClassFacts
-from ._errors import raise_findings
+from ._ignoring import raise_findings
 from ._metaclass import StrictMeta
 
 # To type checkers the metaclass is `ABCMeta`, so that rules may be overridden freely

@@ -37,7 +37,7 @@ class CheckReport:
       subject: its qualified name, with its declared types.
       rules: each rule that was traced.
       residual_bytes: bytes that the forward rule keeps for the backward, in one call;
-        None where there is no forward rule.
+        None where there is no forward rule. Of symbolic shapes, an expression of them.
       transforms: what is provided, derived or missing, by transform.
       unchecked: rules that could not be traced here, each with the reason.
       advice: what is worth a look and may be meant; each begins with its code.
@@ -55,7 +55,7 @@ class CheckReport:
     def __str__(self) -> str:
         lines = [self.subject, *(f"  {rule}" for rule in self.rules)]
         if self.residual_bytes is not None:
-            lines.append(f"  residuals: {self.residual_bytes:,} bytes a call")
+            lines.append(f"  residuals: {_grouped(self.residual_bytes)} bytes a call")
         lines += [f"  not checked here: {reason}" for reason in self.unchecked]
         lines += [f"  {name}: {how}" for name, how in self.transforms.items()]
         for example in self.examples:  # their transforms are those of the class
@@ -65,6 +65,10 @@ class CheckReport:
             first, *more = advice.splitlines()
             lines += [f"  advice: {first}", *(f"  {line}" for line in more)]
         return "\n".join(lines)
+
+
+def _grouped(size: Any) -> str:
+    return f"{size:,}" if isinstance(size, int) else str(size)
 
 
 def advice_of(finding: Finding) -> str:
@@ -78,12 +82,12 @@ def advice_of(finding: Finding) -> str:
     return "\n  ".join(lines)
 
 
-def bytes_of(avals: Sequence[Any]) -> int:
-    """How many bytes values of these types take."""
-    total = 0
+def bytes_of(avals: Sequence[Any]) -> Any:
+    """How many bytes values of these types take: an int, or an expression of sizes."""
+    total: Any = 0
     for aval in avals:
         size, dtype = getattr(aval, "size", 0), getattr(aval, "dtype", None)
-        total += int(size) * int(getattr(dtype, "itemsize", 0) or 0)
+        total += size * int(getattr(dtype, "itemsize", 0) or 0)
     return total
 
 

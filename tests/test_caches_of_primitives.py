@@ -11,12 +11,6 @@ import pytest
 from strict_hijax import check
 from tests.primitives import X, gradient, sine, vjp_bwd, vjp_fwd
 
-traced_early = pytest.mark.xfail(
-    strict=False,  # until that trace gives what depends on no input as it is
-    reason="a constant made while a rule is traced for `examples` is a tracer of "
-    "that trace, also where it depends on no input",
-)
-
 
 def cached_table() -> Any:
     @functools.lru_cache
@@ -63,7 +57,7 @@ def rules_with(table: Any, where: str) -> dict[str, Any]:
 
 @CACHES
 @pytest.mark.parametrize("where", ["expand", "vjp_fwd", "vjp_bwd", "jvp", "batch"])
-@pytest.mark.parametrize("examples", [None, pytest.param(True, marks=traced_early)])
+@pytest.mark.parametrize("examples", [None, True])
 def test_a_constant_that_a_rule_caches(cache, where, examples):
     prim = sine(**rules_with(cache(), where), examples=examples)()
     table = np.arange(1.0, 4.0)
@@ -74,7 +68,6 @@ def test_a_constant_that_a_rule_caches(cache, where, examples):
     np.testing.assert_allclose(jax.vmap(prim)(pair), pair * table)
 
 
-@traced_early
 @CACHES
 def test_a_constant_cached_while_check_traces(cache):
     prim = sine(**rules_with(cache(), "expand"))()
@@ -82,7 +75,6 @@ def test_a_constant_cached_while_check_traces(cache):
     np.testing.assert_allclose(jax.jit(prim)(X), X * np.arange(1.0, 4.0))
 
 
-@traced_early
 def test_an_attribute_of_the_instance_that_is_filled_once():
     def expand(self: Any, x: Any) -> Any:
         if not hasattr(self, "_table"):

@@ -91,7 +91,7 @@ def test_an_instance_of_a_plain_class() -> None:
         ({"vjp_fwd": lambda self, nz, x: self(x)}, "SH305", None),
         ({"vjp_bwd": lambda self, x, g, a: None}, "SH311", "x"),
         ({"vjp_bwd_retval": lambda self, x, g: (g[:2],)}, "SH315", "x"),
-        ({"vjp_bwd_retval": lambda self, x, g: g}, "SH313", None),
+        ({"vjp_bwd_retval": lambda self, x, g: (g, g)}, "SH313", None),
     ],
 )
 def test_faults_of_a_plain_class(body: Any, code: str, path: Any) -> None:

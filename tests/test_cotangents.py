@@ -293,6 +293,21 @@ def test_one_cotangent_alone_is_not_taken_for_every_input() -> None:
     assert "x, y" in str(error.expected)
 
 
+def test_one_cotangent_for_a_container_is_advice() -> None:
+    body = returns(lambda g: ({"w": g, "b": g}, g), **TREE)
+    refusal = stock_raises(
+        Fault("", body, "", "", Exception), lambda prim: gradient(prim, ARRAYS, X)
+    )
+    if refusal is not None:
+        pytest.skip("this jax does not copy it")
+    prim = sine(examples=True, **body)()
+    (advice,) = check(prim).advice
+    assert advice.startswith("SH901 `mylib.Sine` has a `vjp_bwd_retval`")
+    assert "params" in advice
+    right = returns(lambda g: ({"w": g, "b": (g, None)}, g), **TREE)
+    assert check(sine(**right)()).advice == ()
+
+
 # --- types that no dtype and shape tell apart -----------------------------------------
 
 

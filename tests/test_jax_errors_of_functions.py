@@ -242,7 +242,7 @@ CASES = [
     function(
         "unexpected leaf type",
         "SH424",
-        "import or call",
+        "import",
         "custom_vjp_primal_tree_values.value",
         name="custom_vjp_primal_tree_values without symbolic_zeros",
         fwd=lambda x: (jnp.sin(custom_vjp_primal_tree_values(x)), x),

@@ -26,15 +26,6 @@ TAKEN_ON_PURPOSE = {
     "jvp, the pair: swapped": "the two have the same types: only values can tell",
 }
 
-# One array for a container of several leaves: 0.12.1 copies it to each of them, which
-# is more often a mistake than meant. Not decided yet.
-UNDECIDED = {
-    f"vjp_bwd_retval, for a {kind}: one for all"
-    for kind in ("tuple", "list", "dict", "namedtuple", "dataclass")
-} | {"vjp_bwd_retval, for nested: one within"}
-
-MAY_BE_REFUSED = UNDECIDED | REFUSED_ON_PURPOSE.keys()
-
 
 @functools.cache
 def stock(row: Row) -> Outcome:
@@ -49,7 +40,9 @@ def test_result_is_taken_if_and_only_if_jax_takes_it_for_what_is_meant(
     if theirs.verdict == "not called":
         assert ours.verdict == "not called"
     elif theirs.verdict == "right":
-        allowed = {"right"} if row.name not in MAY_BE_REFUSED else {"right", "refused"}
+        allowed = (
+            {"right"} if row.name not in REFUSED_ON_PURPOSE else {"right", "refused"}
+        )
         assert ours.verdict in allowed, ours.error
     elif row.name not in TAKEN_ON_PURPOSE:
         assert ours.verdict == "refused", theirs
@@ -75,7 +68,7 @@ def test_rows_have_names_of_their_own_and_are_of_every_rule() -> None:
         "custom_vjp.bwd",
         "custom_jvp.jvp",
     }
-    assert {*REFUSED_ON_PURPOSE, *TAKEN_ON_PURPOSE, *UNDECIDED} <= {*names}
+    assert {*REFUSED_ON_PURPOSE, *TAKEN_ON_PURPOSE} <= {*names}
 
 
 def test_the_right_result_is_right_with_stock_jax() -> None:

@@ -378,7 +378,7 @@ NOT_LINEAR = {
     "noise": (
         lambda t, x: t + jax.random.normal(jax.random.key(0), t.shape),
         "SH329",
-        "mul",
+        "add",
     ),
     "in both branches": (
         lambda t, x: jax.lax.cond(x[0] > 0, lambda: t + x, lambda: t - x),

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from strict_hijax import _jax
+from strict_hijax import _jax_traces
 
 _USUAL = ("float32", "int32", "complex64", "uint32", "bool")
 _NUMBERS: dict[Any, Any] = {float: 1.0, int: 1, bool: True, complex: 1j}
@@ -79,7 +79,7 @@ def _dtype(dtypes: Any) -> Any:
         return np.dtype("float32")  # of any dtype
     names = [str(name) for name in dtypes]
     if "prng_key" in names:
-        with _jax.clean_context():
+        with _jax_traces.clean_context():
             return jax.eval_shape(jax.random.key, 0).dtype
     name = next((usual for usual in _USUAL if usual in names), names[0])
     try:

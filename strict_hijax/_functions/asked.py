@@ -18,7 +18,7 @@ import numpy as np
 from jax import tree_util
 from jax.extend.core import jaxpr_as_fun
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._errors import Finding
 from strict_hijax._jax_functions import make_custom_jvp, make_custom_vjp
 from strict_hijax._types import describe_value, has_no_tangent, type_of
@@ -226,7 +226,7 @@ _NUMBER = _jax.typeof(np.float32(0))
 
 
 def _known(avals: Sequence[Any]) -> list[Any]:
-    return _jax.values_of_known_call([], tuple(avals), lambda: None)
+    return _jax_traces.values_of_known_call([], tuple(avals), lambda: None)
 
 
 def _number() -> Any:
@@ -293,7 +293,7 @@ def _use(
     def call(*leaves: Any) -> list[Any]:
         return tree_util.tree_leaves(plain(*arguments(leaves)))
 
-    jaxpr = _jax.trace_to_jaxpr(call, avals, "")
+    jaxpr = _jax_traces.trace_to_jaxpr(call, avals, "")
     if differentiate is None:
         return
 
@@ -301,7 +301,7 @@ def _use(
         differentiate(jaxpr_as_fun(jaxpr), list(leaves))
         return []
 
-    _jax.trace_to_jaxpr(use, avals, "")
+    _jax_traces.trace_to_jaxpr(use, avals, "")
 
 
 def _raised(use: Callable[[], None]) -> Exception | None:

@@ -6,7 +6,8 @@ import dataclasses
 from typing import Any
 
 from strict_hijax._effects import EffectPolicy
-from strict_hijax._errors import Finding, raise_findings, without_ignored
+from strict_hijax._errors import Finding
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._report import CheckReport, advice_of, describe_all
 
 from .advice import order_advice, replaced_advice

@@ -11,13 +11,9 @@ from typing import Any
 from jax import tree_util
 from jax.errors import UnexpectedTracerError
 
-from strict_hijax import _jax
-from strict_hijax._errors import (
-    Finding,
-    StrictHijaxError,
-    raise_findings,
-    without_ignored,
-)
+from strict_hijax import _jax, _jax_traces
+from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._types import describe
 
 from .call_keys import Remembered
@@ -78,7 +74,7 @@ def unusable_findings(
     held = list(held_tracers(rules.rule(role)))
     for each in held:
         _remember(each[1], closed_over_finding(rules, role, [each], None))
-    held = [(name, tracer) for name, tracer in held if _jax.is_out_of_place(tracer)]
+    held = [each for each in held if _jax_traces.is_out_of_place(each[1])]
     if not held:
         return []
     constants = set(map(id, _constants_of(rules.rule(role), args)))
@@ -88,7 +84,7 @@ def unusable_findings(
 
 def _constants_of(rule: Any, args: Sequence[Any]) -> list[Any]:
     """What a rule takes from outside, seen by one more trace of it."""
-    fresh = tree_util.tree_map(_jax.fresh_accumulator, list(args))
+    fresh = tree_util.tree_map(_jax_traces.fresh_accumulator, list(args))
     accums = [x for x in tree_util.tree_leaves(fresh) if isinstance(x, _jax.ValAccum)]
 
     def call() -> list[Any]:
@@ -97,7 +93,7 @@ def _constants_of(rule: Any, args: Sequence[Any]) -> list[Any]:
         return [x for x in (*leaves, *given) if isinstance(x, _jax.Tracer)]
 
     try:
-        return list(_jax.trace_to_jaxpr(call, (), "rule").consts)
+        return list(_jax_traces.trace_to_jaxpr(call, (), "rule").consts)
     except Exception:  # it was run a moment ago: whatever it is, JAX will say it
         return []
 
@@ -109,7 +105,7 @@ def _remember(tracer: Any, finding: Finding) -> None:
     """
     if not _is_watching:
         _is_watching.append(True)
-        _jax.when_a_tracer_is_lowered(_explain)
+        _jax_traces.when_a_tracer_is_lowered(_explain)
     _held_by_rules.put(id(tracer), (weakref.ref(tracer), finding))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from jax import tree_util
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._accumulators import Watch, Watches
 from strict_hijax._effects import EffectPolicy, effect_findings
 from strict_hijax._errors import Finding, StrictHijaxError
@@ -160,7 +160,7 @@ class Tracing:
     def _jaxpr_of_primal(self) -> Any:
         """The jaxpr of the function, traced when it is asked for; None if it raises."""
         try:
-            return _jax.trace_to_jaxpr(
+            return _jax_traces.trace_to_jaxpr(
                 self._primal([]), self.inputs.avals, self.rules.name
             )
         except Exception:  # of the function itself, and so none of ours
@@ -218,7 +218,7 @@ class Tracing:
         if not self.rules.has_rem or self.seen.findings:
             return result
         kept = list(map(shown_type, tree_util.tree_leaves(result[1])))
-        effects, count = self._effects_since(0), _jax.equations_so_far()
+        effects, count = self._effects_since(0), _jax_traces.equations_so_far()
         result = self.rules.rem(result[1], *args)
         self.rem = kept, effects, self._effects_since(count)
         outputs = self.seen.outputs
@@ -229,7 +229,7 @@ class Tracing:
         """The effects of the equations after `count`, and of a call that is known."""
         found = _effect_names(
             effect
-            for eqn in _jax.effectful_equations_since(count)
+            for eqn in _jax_traces.effectful_equations_since(count)
             for effect in eqn.effects
         )
         call = known_call()
@@ -319,7 +319,8 @@ class Tracing:
                 return call(*leaves)
 
         try:
-            jaxpr = _jax.trace_to_jaxpr(traced, avals, f"{role} of {self.rules.name}")
+            name = f"{role} of {self.rules.name}"
+            jaxpr = _jax_traces.trace_to_jaxpr(traced, avals, name)
         except StrictHijaxError as error:  # of a checked function inside of the rule
             self.seen.stopped = (role, error)
             return None

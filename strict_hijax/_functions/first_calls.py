@@ -15,15 +15,10 @@ from typing import Any
 import jax
 from jax import tree_util
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
-from strict_hijax._errors import (
-    Finding,
-    StrictHijaxError,
-    raise_findings,
-    untraceable_error,
-    without_ignored,
-)
+from strict_hijax._errors import Finding, StrictHijaxError, untraceable_error
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._raised import declines, is_raised_by_jax
 from strict_hijax._report import describe_all
 
@@ -101,18 +96,15 @@ class Checker:
         """Check for declared types; `source` is how the user gave them."""
         args = inputs.arguments(inputs.avals)
         raise_findings(_static_arrays(self.rules, args), self._ignored)
-        with _jax.clean_context(), _jax.extended_axes(dict(axes)):
+        with _jax_traces.clean_context(), _jax_traces.extended_axes(dict(axes)):
             seen = self._run(inputs, Depth.FULL)
             key = call_key(inputs)
         seen.findings += backend_findings(self.rules, seen.backends)
         was_put_off, self._put_off = self._put_off is not None, None
-        if (
-            seen.stopped is not None
-            and not was_put_off
-            and lacks_a_name(seen.stopped[1])
-        ):
+        may_wait = source != "check" and not was_put_off
+        if may_wait and seen.stopped and lacks_a_name(seen.stopped[1]):
             self._put_off = inputs, axes, source
-            seen.stopped[1].__traceback__ = None
+            forget_frames(seen.stopped[1])
             return seen
         self._raise_at_import(seen, inputs, source)
         if seen.stopped is None:
@@ -153,11 +145,11 @@ class Checker:
             values = repeated and repeated.result(rules, inputs, args)
             return Call(inputs, key, Depth.PRIMAL, values)
         depth = Depth.FULL
-        if any(map(_jax.is_differentiated, tree_util.tree_leaves(args))):
+        if any(map(_jax_traces.is_differentiated, tree_util.tree_leaves(args))):
             depth = Depth.CALLED
         if known is not None and known.depth >= depth and _still_ignored(known):
             return None
-        return Call(inputs, key, depth, count=_jax.equations_so_far())
+        return Call(inputs, key, depth, count=_jax_traces.equations_so_far())
 
     def after_call(self, call: Call, result: Any) -> None:
         """Check the rules for the types of a call that has returned this."""
@@ -169,7 +161,7 @@ class Checker:
         if call.depth is Depth.PRIMAL:
             self._examined.add(call.key, _Examined(call.depth, outputs, frozenset()))
             return
-        effectful = _jax.effectful_equations_since(call.count)
+        effectful = _jax_traces.effectful_equations_since(call.count)
         found = effect_findings(self.rules, "primal", Recorded(effectful), self._policy)
         raise_findings(found, self._ignored)
         if may_check(self._code):
@@ -179,7 +171,7 @@ class Checker:
 
     def after_failure(self, call: Call, error: Exception) -> None:
         """Raise what is wrong with rules that JAX was running when it raised."""
-        if call.depth is Depth.CALLED and is_raised_by_jax(error):
+        if call.depth is not Depth.PRIMAL and is_raised_by_jax(error):
             seen = self._run(call.inputs, Depth.CALLED)
             raise_findings(seen.findings, self._ignored)
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from strict_hijax._effects import EffectPolicy, parse_policy
-from strict_hijax._errors import Finding, parse_codes
+from strict_hijax._errors import Finding
+from strict_hijax._ignoring import parse_codes
 from strict_hijax._names import nearest
 
 from .declared_types import DeclaredTypes

@@ -13,7 +13,7 @@ from typing import Any
 
 from jax import tree_util
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 
 from .call_keys import CodeKey
 from .forward_results import OutputTypes
@@ -65,7 +65,7 @@ class KnownCall:
         In a jit or scan within the rule nothing is known: JAX keeps what it traces
         there.
         """
-        if rules is not self.rules or _jax.active_trace() is not self.trace:
+        if rules is not self.rules or _jax_traces.active_trace() is not self.trace:
             return None
         if not self._is_plain() or not inputs.are(self.inputs):
             return None
@@ -74,7 +74,9 @@ class KnownCall:
         self.was_made = True
         dynamic = [a for i, a in enumerate(args) if i not in rules.nondiff_argnums]
         leaves = tree_util.tree_leaves(dynamic)
-        values = _jax.values_of_known_call(leaves, self.outputs.avals, self.jaxpr)
+        values = _jax_traces.values_of_known_call(
+            leaves, self.outputs.avals, self.jaxpr
+        )
         return tree_util.tree_unflatten(self.outputs.treedef, values)
 
     def _is_plain(self) -> bool:
@@ -93,7 +95,7 @@ _known_call: contextvars.ContextVar[KnownCall | None] = contextvars.ContextVar(
 def knowing(call: KnownCall | None) -> Generator[None]:
     """Within, and in the trace that is active now, a call is known."""
     if call is not None:
-        call.trace = _jax.active_trace()
+        call.trace = _jax_traces.active_trace()
     token = _known_call.set(call)
     try:
         yield

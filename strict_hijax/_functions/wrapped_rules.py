@@ -17,10 +17,11 @@ from typing import Any, Protocol
 from jax import tree_util
 from jax.errors import UnexpectedTracerError
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._accumulators import Watches
 from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
-from strict_hijax._errors import Finding, raise_findings, without_ignored
+from strict_hijax._errors import Finding
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._types import any_zero
 
 from .backward_results import backward_findings
@@ -166,7 +167,7 @@ class RuleWrapper:
     def run(self, role: str, code: CodeKey, args: Sequence[Any]) -> Any:
         """Call a rule, and look at what it closes over and at its effects."""
         rule = self.rules.rule(role)
-        count = _jax.equations_so_far()
+        count = _jax_traces.equations_so_far()
         try:
             with in_progress(code):
                 result = rule(*args)
@@ -174,11 +175,11 @@ class RuleWrapper:
             explain_tracer(self.rules, role, self.ignored, error)
             raise
         raise_findings(unusable_findings(self.rules, role, args), self.ignored)
-        if effectful := _jax.effectful_equations_since(count):
+        if effectful := _jax_traces.effectful_equations_since(count):
             found = effect_findings(
                 self.rules,
                 role,
-                Recorded(effectful, _jax.knows_the_line()),
+                Recorded(effectful, _jax_traces.knows_the_line()),
                 self.policy,
             )
             raise_findings(found, self.ignored)

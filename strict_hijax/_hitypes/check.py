@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from strict_hijax import _jax
-from strict_hijax._errors import (
-    raise_findings,
-    untraceable_error,
-    without_ignored,
-)
+from strict_hijax import _jax_traces
+from strict_hijax._errors import untraceable_error
+from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._report import CheckReport
 from strict_hijax._types import describe
 
@@ -73,12 +70,12 @@ def _check_methods(
     checked: TypeChecked, values: Sequence[Any], specs: Sequence[Any]
 ) -> None:
     ty = checked.ty
-    with _jax.clean_context():
+    with _jax_traces.clean_context():
         lo_types = check_lo_ty(checked, ty)
     for value in [] if lo_types is None and checked.findings else values:
         with checked.running("lower_val"):
             check_value(checked, ty, value, lo_types)
-    with _jax.clean_context():
+    with _jax_traces.clean_context():
         if lo_types is not None and not checked.findings:
             with checked.running("raise_val"):
                 check_abstract_round_trip(checked, ty, lo_types)

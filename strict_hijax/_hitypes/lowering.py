@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._report import describe_all
 from strict_hijax._signatures import Arity, arity_of
 from strict_hijax._types import (
@@ -61,7 +61,7 @@ def check_abstract_round_trip(
             _lower(checked, ty, value, lo_types)
         return []  # a Ref among them cannot be returned
 
-    _jax.trace_to_jaxpr(round_trip, lo_types, "raise_val")
+    _jax_traces.trace_to_jaxpr(round_trip, lo_types, "raise_val")
     if not checked.findings:
         checked.report("lower_val", [ty], lo_types)
         checked.report("raise_val", lo_types, [ty])

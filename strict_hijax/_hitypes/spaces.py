@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._raised import in_short
 from strict_hijax._types import (
     describe,
@@ -209,7 +209,7 @@ def _types_made(space: Any, make: Callable[..., Any], in_avals: list[Any]) -> An
         made.extend((value, type_of(value), _wrong_parts(space, value)))
         return []
 
-    _jax.trace_to_jaxpr(run, in_avals, "vspace")
+    _jax_traces.trace_to_jaxpr(run, in_avals, "vspace")
     return made
 
 

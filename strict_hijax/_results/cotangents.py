@@ -27,6 +27,7 @@ from strict_hijax._types import (
     describe,
     describe_value,
     has_no_tangent,
+    is_zero,
     no_type_says,
     paths_of,
     structure_mismatch,
@@ -196,13 +197,42 @@ def cotangents_findings(
             continue
         finding: Finding | None
         if isinstance(leaf, tuple | list | dict):  # which JAX takes before 0.12.1
-            finding = _other_structure(facts, rule, LEAF, leaf, path, None)
+            told: Finding | None = _other_structure(facts, rule, LEAF, leaf, path, None)
         else:
             where = facts.where(rule)
-            finding = cotangent_finding(facts, rule, path, expected, leaf, where)
-        if finding is not None:
-            found.setdefault((id(leaf), str(finding.expected)), finding)
+            told = cotangent_finding(facts, rule, path, expected, leaf, where)
+        if told is not None:
+            found.setdefault((id(leaf), str(told.expected)), told)
+    if not found:
+        return list(_copied(facts, prim, rule, result, names))
     return ask_if_exchanged(list(found.values()), _places(prim, names, result))
+
+
+def _copied(
+    facts: ClassFacts, prim: Any, rule: str, result: Any, names: Sequence[str]
+) -> Iterator[Finding]:
+    """Advice about one cotangent that JAX copies to several leaves of an input.
+
+    It takes it since 0.12.1, and of `custom_vjp` always did; it is right for a sum.
+    """
+    alone = type_of(result) is not None  # of the only input
+    one_level = [] if alone else _jax.flatten_one_level_with_keys(result)[0]
+    entries = [result] if alone else [entry for _, entry in one_level]
+    for child, entry, name in zip(prim.in_tree.children(), entries, names, strict=True):
+        filled = cotangents_by_leaf([child], (entry,))
+        wanted = [ct for ct in filled if ct is not None and not is_zero(ct)]
+        if len(tree_util.tree_leaves(entry)) < len(wanted):
+            yield facts.finding(
+                "SH901",
+                f"has a `{rule}` that returns one cotangent for several leaves of "
+                f"`{name}`: JAX copies it to each of them.",
+                rule=rule,
+                path=name,
+                location=facts.where(rule),
+                expected=f"a cotangent for each leaf of `{name}`",
+                got=f"{describe_value(entry)} for several of them",
+                remedies=(f"return for `{name}` the structure that it has",),
+            )
 
 
 def _places(prim: Any, names: Sequence[str], result: Any) -> list[Place]:

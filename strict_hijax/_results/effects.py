@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._definition import ClassFacts
 from strict_hijax._effects import Recorded, effect_findings, undeclared_effect_findings
 from strict_hijax._errors import Finding, Location
@@ -63,9 +63,13 @@ def effects_since(
     facts: ClassFacts, prim: Any, rule: str, equations: int
 ) -> list[Finding]:
     """The same for a rule that JAX has called, in the trace that is under way."""
-    if _jax.equations_so_far() == equations:  # nothing is traced, as in an eager call
+    if (
+        _jax_traces.equations_so_far() == equations
+    ):  # nothing is traced, as in an eager call
         return []
-    recorded = _jax.effectful_equations_since(equations)
+    recorded = _jax_traces.effectful_equations_since(equations)
     if not recorded:
         return []
-    return effects_of_rule(facts, prim, rule, Recorded(recorded, _jax.knows_the_line()))
+    return effects_of_rule(
+        facts, prim, rule, Recorded(recorded, _jax_traces.knows_the_line())
+    )

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from strict_hijax import _jax
+from strict_hijax import _jax_traces
 from strict_hijax._construction import input_names
 from strict_hijax._definition import ClassFacts
-from strict_hijax._errors import (
-    Finding,
-    raise_findings,
-    untraceable_error,
-    without_ignored,
-)
+from strict_hijax._errors import Finding, untraceable_error
+from strict_hijax._ignoring import collecting_advice, raise_findings, without_ignored
 from strict_hijax._rules import RULES
 from strict_hijax._types import describe, paths_of
 
@@ -46,7 +42,7 @@ fails in words about JAX's own code, and is not tried.
 def trace_rules(facts: ClassFacts, prim: Any) -> Traced:
     """Trace each rule of a checked copy that its class provides."""
     traced = Traced()
-    with _jax.clean_context():
+    with _jax_traces.clean_context(), collecting_advice(traced.advice):
         for rule, trace in _EACH_RULE.items():
             at_fault = {finding.rule for finding in traced.findings}
             derived = facts.sources(rule) - {rule}

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from strict_hijax import _jax
+from strict_hijax import _jax, _jax_traces
 from strict_hijax._definition import ClassFacts
 from strict_hijax._errors import Finding, StrictHijaxError
 from strict_hijax._raised import (
@@ -25,6 +25,7 @@ class Traced:
 
     Attributes:
       findings: what is wrong.
+      advice: what is worth a look, and never raised.
       causes: the exception behind a finding of a rule that raised.
       reports: what each rule takes and gives.
       unchecked: rules that decline, or are not ready to be traced, and why.
@@ -32,6 +33,7 @@ class Traced:
     """
 
     findings: list[Finding] = dataclasses.field(default_factory=list[Finding])
+    advice: list[Finding] = dataclasses.field(default_factory=list[Finding])
     causes: dict[Finding, Exception] = dataclasses.field(
         default_factory=dict[Finding, Exception]
     )
@@ -66,7 +68,7 @@ def trace(
     """Trace a rule, keep what came of it, and return its jaxpr if there is one."""
     backends = _jax.initialised_backends()
     try:
-        jaxpr = _jax.trace_to_jaxpr(call, in_avals, rule)
+        jaxpr = _jax_traces.trace_to_jaxpr(call, in_avals, rule)
     except StrictHijaxError as error:
         traced.findings += error.findings
         return None
