@@ -195,7 +195,6 @@ def cotangents_findings(
         expected = cotangent_type(aval)
         if expected is None or has_no_tangent(expected):
             continue
-        finding: Finding | None
         if isinstance(leaf, tuple | list | dict):  # which JAX takes before 0.12.1
             told: Finding | None = _other_structure(facts, rule, LEAF, leaf, path, None)
         else:
