@@ -291,7 +291,6 @@ def _inputs_against_rules(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
             + " Does it lack `self`?"
             * arity.lacks_self,
             rule=name,
-            location=facts.where(name),
             expected=rule.template(inputs).removeprefix("def ").removesuffix(": ..."),
             got=f"{name}{arity.written}",
             remedies=(
@@ -320,7 +319,6 @@ def _returns_nothing(facts: ClassFacts, prim: Any) -> Iterator[Finding]:
                 f"has {a(name)} `{name}` that returns nothing, though it declares an "
                 "output.",
                 rule=name,
-                location=facts.where(name),
                 expected=RULES[name].returns,
                 got="None: no `return` of it gives a value",
                 remedies=("return out",),

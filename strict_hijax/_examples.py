@@ -13,7 +13,6 @@ import jax
 from . import _jax, _jax_traces
 from ._checked import checked, checked_copy, checks_of, is_checked
 from ._definition import ClassFacts, facts_of_instance, qualified_name
-from ._definition.presence import class_line
 from ._definition.signatures import a
 from ._errors import (
     Finding,
@@ -128,7 +127,7 @@ _NEEDS_VALUES = (
 
 def _for_values_alone(facts: ClassFacts, finding: Finding) -> Finding:
     """Say also what to write where the rule is only ever run eagerly."""
-    line = class_line(facts, 'ignore=("SH320",)') + "   # it is never traced"
+    line = facts.class_line('ignore=("SH320",)') + "   # it is never traced"
     return finding._replace(remedies=(*finding.remedies, line))
 
 
@@ -144,11 +143,10 @@ def _missing_name(facts: ClassFacts, rule: str, error: Exception) -> Finding:
         "SH320",
         f"has {a(rule)} `{rule}` that uses a name which does not exist.",
         rule=rule,
-        location=facts.where(rule),
         facts=(in_short(error),),
         remedies=(
             f"mend `{rule}`; the exception above this one has the line",
-            class_line(facts, 'ignore=("SH320",)') + "   # it is defined later",
+            facts.class_line('ignore=("SH320",)') + "   # it is defined later",
         ),
     )
 

@@ -323,6 +323,16 @@ def reads_parameter(value: object, index: int) -> bool:
     )
 
 
+def takes_apart(value: object) -> bool:
+    """Whether code unpacks, indexes or iterates, or may do so in a function inside."""
+    function = function_of(value)
+    return function is None or any(
+        i.opname.startswith(("UNPACK", "BINARY_SUBSCR", "GET_ITER", "MAKE_CELL"))
+        or (i.opname == "BINARY_OP" and i.argrepr == "[]")
+        for i in dis.get_instructions(function)
+    )
+
+
 def _loaded(instruction: dis.Instruction) -> tuple[str, ...]:
     argval = instruction.argval
     return argval if isinstance(argval, tuple) else (argval,)

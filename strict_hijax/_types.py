@@ -174,6 +174,16 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"
 
 
+def wrong_logs(logs: dict[Any, Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong in a dict of logs: the path of an entry, and what is there."""
+    for key, value in logs.items():
+        wrong = [x for x in tree_util.tree_leaves(value) if type_of(x) is None]
+        if not isinstance(key, str):
+            yield f"logs[{key!r}]", f"a key of type {type(key).__name__}"
+        elif wrong:
+            yield f"logs[{key!r}]", describe_value(wrong[0])
+
+
 class Mismatch(NamedTuple):
     """The first place at which a value's structure is not the expected one."""
 

@@ -87,7 +87,7 @@ VALUES = [
         "SH315",
         "x",
         "Expected cotangent type float32[3] but got float32[2]",
-        "give a cotangent of the shape of the input, (3,)",
+        "the shape must be (3,)",
     ),
     fault("a sum", accumulates(jnp.sum), "SH315", "x", "got float32[]"),
     fault(

@@ -124,7 +124,7 @@ SHAPE = [
         "SH315",
         "x",
         "Expected cotangent type float32[3] but got float32[]",
-        "jnp.broadcast_to(ct, (3,))",
+        "jnp.broadcast_to(x_ct, (3,))",
     ),
     fault(
         "not summed",
@@ -132,7 +132,7 @@ SHAPE = [
         "SH315",
         "x",
         "got float32[2,3]",
-        "ct.sum(axis=...)",
+        "x_ct.sum(axis=(0,))",
     ),
     fault("a Python scalar", returns(lambda g: (1.0,)), "SH315", "x", "float32[]"),
     tree_fault(
@@ -163,7 +163,7 @@ DTYPE = [
         "SH316",
         "params['w']",
         "expected float32[3], got float16[3]",
-        "jnp.asarray(ct, jnp.float32)",
+        "params_ct['w'].astype(jnp.float32)",
         'ignore=("SH316",)',
     ),
     fault(
@@ -396,8 +396,12 @@ NOT_LOGS = [
         None,
         "got defaultdict",
     ),
-    log_fault("a number as key", lambda g: {0: g}, "SH310", "logs[0]", "no string"),
-    log_fault("a tuple as key", lambda g: {(): g}, "SH310", "logs[()]", "no string"),
+    log_fault(
+        "a number as key", lambda g: {0: g}, "SH310", "logs[0]", "logs a key of type"
+    ),
+    log_fault(
+        "a tuple as key", lambda g: {(): g}, "SH310", "logs[()]", "logs a key of type"
+    ),
     log_fault(
         "a string as value", lambda g: {"n": "big"}, "SH310", "logs['n']", "'big'"
     ),

@@ -608,7 +608,7 @@ def test_what_to_write_for_a_tangent_of_another_shape(tangent, hints):
     rule = lambda p, t: (double(*p), tangent(t[0]))  # noqa: E731
     error = error_of(lambda: checked.defjvp(rule), "SH436", RuleTypeError, TypeError)
     assert len(error.hint.splitlines()) == hints
-    assert error.hint.startswith("look for what is summed")
+    assert error.hint.startswith("look for a sum or a transpose")
 
 
 @pytest.mark.parametrize("value", ["no", "false", "2"])

@@ -11,7 +11,13 @@ from jax.experimental.hijax import (
     vjp_from_lin,
 )
 
-from strict_hijax import DefinitionError, MissingRuleError, StrictHiPrim, transforms
+from strict_hijax import (
+    DefinitionError,
+    MissingRuleError,
+    StrictHijaxError,
+    StrictHiPrim,
+    transforms,
+)
 from tests.faults import Faulty, Table, check
 
 FAULTS = Table()
@@ -182,36 +188,6 @@ def a_backward_by_hand_for_vjp_from_lin():
 
         def vjp_bwd(self, x, g, x_acc):
             x_acc.accum(-x * g)
-
-
-@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp", rule="vjp_bwd_retval")
-def a_backward_that_takes_flags_for_an_input():
-    class Bad(Jvp):
-        vjp_fwd, _ = vjp_from_jvp
-
-        def vjp_bwd_retval(self, res, g):
-            x, y = res
-            return (g * y + g * x,)
-
-
-@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp", rule="vjp_bwd_retval")
-def a_backward_that_takes_a_tuple_of_inputs_for_one():
-    class Bad(Jvp):
-        vjp_fwd, _ = vjp_from_jvp
-
-        def vjp_bwd_retval(self, res, g):
-            x, _ = res
-            return (g * jnp.cos(x),)
-
-
-@add("SH105", TypeError, "vjp_fwd from vjp_from_jvp", rule="vjp_bwd_retval")
-def a_backward_that_unpacks_too_many():
-    class Bad(Jvp):
-        vjp_fwd, _ = vjp_from_jvp
-
-        def vjp_bwd_retval(self, res, g):
-            x, y, z = res
-            return (g * x * y * z,)
 
 
 # --- 6. derived from nothing ----------------------------------------------------------
@@ -578,6 +554,40 @@ def test_a_backward_by_hand_that_reads_the_residuals_of_vjp_from_jvp(backward):
 
     gradient = jax.grad(lambda x: Good()(x).sum())(jnp.ones(3))
     assert gradient.tolist() == [1, 1, 1]
+
+
+def flags_for_an_input(self, res, g):
+    x, y = res
+    return (g * y + g * x,)
+
+
+def a_tuple_of_inputs_for_one(self, res, g):
+    x, _ = res
+    return (g * jnp.cos(x),)
+
+
+def too_many(self, res, g):
+    x, y, z = res
+    return (g * x * y * z,)
+
+
+@pytest.mark.parametrize(
+    "backward", [flags_for_an_input, a_tuple_of_inputs_for_one, too_many]
+)
+def test_a_pair_that_is_taken_apart_wrongly_is_told_when_it_is_traced(backward):
+    aval = jax.typeof(jnp.ones(3))
+    with pytest.raises(StrictHijaxError, match="SH3"):
+
+        class Bad(FromJvp):
+            vjp_bwd_retval = backward
+
+            def __init__(self):
+                self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+                super().__init__()
+
+            @classmethod
+            def examples(cls):
+                yield cls()
 
 
 def test_both_halves_by_hand_below_a_pair():

@@ -20,10 +20,10 @@ from strict_hijax._signatures import (
     names_used,
     only_raises,
     reads_parameter,
+    takes_apart,
 )
 
 from .facts import ClassFacts
-from .residuals import misreads_pair
 
 
 def circles(facts: ClassFacts) -> Iterator[Finding]:
@@ -157,15 +157,16 @@ def _cannot_feed(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
 def _cannot_read(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
     """Whether a rule written by hand cannot read a derived half's residuals.
 
-    Those of `linearize_from_jvp` are an object of JAX's own; the others are pairs.
+    Those of `linearize_from_jvp` are an object of JAX's own; the others are pairs, and
+    what takes a pair apart may well be right.
     """
     value = facts.rules[rule]
-    if derivation.name == "linearize_from_jvp":
-        return _only_computes(value) and reads_parameter(value, 1)
-    return misreads_pair(value, of_tuples=derivation.name == "vjp_from_jvp")
+    private = derivation.name == "linearize_from_jvp"
+    computes = _only_computes(value) and reads_parameter(value, 1)
+    return computes and (private or not takes_apart(value))
 
 
-_MODULES = frozenset({"jax", "jnp", "np", "numpy", "lax", "expand"})
+_MODULES = frozenset({"jax", "jnp", "np", "numpy", "lax", "expand", "accum"})
 
 
 def _only_computes(value: object) -> bool:
@@ -197,7 +198,6 @@ def two_backward_rules(facts: ClassFacts) -> Iterator[Finding]:
             f"has both `{called}` and `{name}`; JAX calls `{called}`{place}, and never "
             f"`{name}`.",
             rule=name,
-            location=facts.where(name),
             facts=(f"{facts.where(called)}   def {called}",),
             remedies=tuple(_keep_one(facts, called, name)),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +15,55 @@ from strict_hijax._rules import RULES, derived_half
 from strict_hijax._signatures import arity_of, returned_lengths
 
 
+class Facts:
+    """What is known of any class with rules, and the words to speak of it."""
+
+    cls: type
+    location: Location | None
+
+    @property
+    def subject(self) -> str:
+        return qualified_name(self.cls)
+
+    def where(self, rule: str) -> Location | None:
+        """Where a rule is written, or else the class."""
+        raise NotImplementedError
+
+    def class_line(self, keywords: str) -> str:
+        """The class statement with more keywords."""
+        bases = ", ".join(base.__name__ for base in self.cls.__bases__)
+        return f"class {self.cls.__name__}({bases}, {keywords}): ..."
+
+    def finding(self, code: str, sentence: str, **fields: Any) -> Finding:
+        """A finding about this class; the sentence goes on after its name.
+
+        It is located at the rule that it is about, if it is about one.
+        """
+        rule = fields.get("rule")
+        fields.setdefault("location", self.where(rule) if rule else self.location)
+        return Finding(
+            code=code,
+            subject=self.subject,
+            headline=f"`{self.subject}` {sentence}",
+            **fields,
+        )
+
+
+def names_beside(
+    cls: type, rules: Iterable[str], foundation: frozenset[type]
+) -> dict[str, Any]:
+    """What stands in a class and its bases above the foundation, and is no rule."""
+    return {
+        name: value
+        for base in reversed(cls.__mro__)
+        if base not in foundation
+        for name, value in vars(base).items()
+        if name not in rules
+    }
+
+
 @dataclasses.dataclass(frozen=True)
-class ClassFacts:
+class ClassFacts(Facts):
     """What is known of a class when it is defined.
 
     Attributes:
@@ -38,10 +86,6 @@ class ClassFacts:
     abstract: bool
     location: Location | None
     policy: EffectPolicy = DEFAULT_POLICY
-
-    @property
-    def subject(self) -> str:
-        return qualified_name(self.cls)
 
     @cached_property
     def has_properties(self) -> bool:
@@ -118,16 +162,6 @@ class ClassFacts:
         function = unwrapped(getattr(value, "__func__", value))
         return location_of(function, f"def {rule}") or self.location
 
-    def finding(self, code: str, sentence: str, **fields: Any) -> Finding:
-        """A finding about this class; the sentence goes on after its name."""
-        fields.setdefault("location", self.location)
-        return Finding(
-            code=code,
-            subject=self.subject,
-            headline=f"`{self.subject}` {sentence}",
-            **fields,
-        )
-
 
 def unwrapped(function: Any) -> Any:
     """The function that a decorator was given, as far as `__wrapped__` tells."""
@@ -161,13 +195,7 @@ def facts_of(
                 if base not in foundation and not _is_jax_own(name, value):
                     rules[name], owners[name] = value, base
                 break
-    other_names = {
-        name: value
-        for base in reversed(cls.__mro__)
-        if base not in foundation
-        for name, value in vars(base).items()
-        if name not in RULES
-    }
+    other_names = names_beside(cls, RULES, foundation)
     return ClassFacts(
         cls, rules, owners, other_names, supports, abstract, location, policy
     )

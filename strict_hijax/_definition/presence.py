@@ -33,7 +33,7 @@ def missing_expand(facts: ClassFacts) -> Iterator[Finding]:
         jax_says=JAX_SAYS["expand"].format(cls=facts.cls),
         remedies=(
             f"{RULES['expand'].template(facts.inputs)}   # write it",
-            class_line(facts, "abstract=True") + "   # a base for other classes",
+            facts.class_line("abstract=True") + "   # a base for other classes",
         ),
     )
 
@@ -82,12 +82,6 @@ def needs_of(transform: str) -> str:
     return ", and ".join(" or ".join(group) for group in groups)
 
 
-def class_line(facts: ClassFacts, keywords: str) -> str:
-    """The class statement with more keywords."""
-    bases = ", ".join(base.__name__ for base in facts.cls.__bases__)
-    return f"class {facts.cls.__name__}({bases}, {keywords}): ..."
-
-
 def _remedies_for(
     facts: ClassFacts, transform: str, lacking: list[tuple[str, ...]]
 ) -> Iterator[str]:
@@ -104,11 +98,11 @@ def _remedies_for(
             how = "write both" if len(lacking) > 1 else "write it"
             yield f"{RULES[name].template(facts.inputs)}   # {how}"
     if transform == "grad":
-        yield class_line(facts, "supports=()") + "   # not differentiable, and says so"
+        yield facts.class_line("supports=()") + "   # not differentiable, and says so"
     else:
         others = ", ".join(f'"{name}"' for name in sorted(facts.supports - {transform}))
         kept = f"({others}{',' if others and ',' not in others else ''})"
-        yield class_line(facts, f"supports={kept}") + "   # promise less"
+        yield facts.class_line(f"supports={kept}") + "   # promise less"
 
 
 def _given_by_whole_pair(facts: ClassFacts, lacking: list[tuple[str, ...]]) -> bool:

@@ -58,7 +58,6 @@ def _cannot_take(facts: ClassFacts, name: str, arity: Arity, what: str) -> Findi
         "SH110",
         f"has {a(name)} `{name}` that {what}",
         rule=name,
-        location=facts.where(name),
         expected=_call(rule, facts.inputs),
         got=f"{name}{arity.written}",
         remedies=(rule.template(facts.inputs),),
@@ -105,7 +104,6 @@ def _disagreement(
         f"has {a(other)} `{other}` for {_inputs(n)} and {a(name)} `{name}` for "
         f"{_inputs(takes)}." + "".join(f" Does `{r}` lack `self`?" for r in no_self),
         rule=name,
-        location=facts.where(name),
         facts=(f"{facts.where(other)}   def {other}", *_what_comes(facts, name)),
         expected=_call(rule, inputs),
         got=f"{name}{arity.written}",

@@ -37,7 +37,6 @@ def uncallable(facts: ClassFacts) -> Iterator[Finding]:
             "SH114",
             f"has {a(name)} `{name}` that {wrong.what}",
             rule=name,
-            location=facts.where(name),
             expected="a function",
             got=wrong.got,
             remedies=(wrong.remedy,),
@@ -67,7 +66,6 @@ def wrong_returns(facts: ClassFacts) -> Iterator[Finding]:
                 "SH115",
                 f"has a `{name}` that returns nothing.",
                 rule=name,
-                location=facts.where(name),
                 expected=rule.returns,
                 got="None: no `return` of it gives a value",
                 remedies=(_return_line(name, facts.inputs),),
@@ -78,7 +76,6 @@ def wrong_returns(facts: ClassFacts) -> Iterator[Finding]:
                 f"has a `{name}` that returns {' or '.join(sorted(returns))}; it must "
                 "give its cotangents to the accumulators.",
                 rule=name,
-                location=facts.where(name),
                 expected=rule.returns,
                 got=" or ".join(sorted(returns)),
                 jax_says=f"{facts.cls.__name__}.{name} should return None or a dict of "
@@ -98,7 +95,6 @@ def endless_expand(facts: ClassFacts) -> Iterator[Finding]:
         f"has an `expand` that calls `self({listed})`, and that calls `expand` again: "
         "it never ends.",
         rule="expand",
-        location=facts.where("expand"),
         expected="the output, computed with other operations",
         got=f"self({listed})",
         jax_says="maximum recursion depth exceeded",

@@ -29,6 +29,7 @@ from strict_hijax._types import (
     same_type,
     structure_mismatch,
     type_of,
+    wrong_logs,
 )
 
 from .asked import ask_bwd, borne_out
@@ -122,19 +123,12 @@ def _logs(rules: FunctionRules, logs: Any) -> Iterator[Finding]:
             else ("return (x_ct,), {'name': value}",),
         )
         return
-    for key, value in logs.items():
-        leaves = tree_util.tree_leaves(value)
-        wrong = [leaf for leaf in leaves if type_of(leaf) is None]
-        if isinstance(key, str) and not wrong:
-            continue
-        got = (
-            describe_value(wrong[0]) if wrong else f"a key of type {type(key).__name__}"
-        )
+    for path, got in wrong_logs(logs):
         yield rules.finding(
             "SH420",
             "bwd",
-            f"logs {got} at `logs[{key!r}]`.",
-            path=f"logs[{key!r}]",
+            f"logs {got} at `{path}`.",
+            path=path,
             expected="a dict from strings to pytrees of arrays",
             got=got,
             remedies=("{'name': array}",),

@@ -5,25 +5,21 @@ Exactly `to_ct_aval` of the input is asked; of a Ref, that of what it holds.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 from jax import tree_util
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding, Location
 from strict_hijax._types import (
     cotangent_type,
-    describe,
-    describe_pair,
     describe_value,
     has_no_tangent,
+    inner_type,
     is_zero,
-    same_type,
     type_of,
 )
+from strict_hijax._wrong_types import WHY_DTYPE, wrong_cotangent
 
 from .rules import FunctionRules, Inputs
 
@@ -85,96 +81,29 @@ def cotangent_finding(
     expected = cotangent_type(aval)
     if ct is None or expected is None or has_no_tangent(expected):
         return None
-    got = ct.aval if is_zero(ct) else type_of(ct)
-    if got is None:
-        return rules.finding(
-            "SH419",
-            "bwd",
-            f"returns a cotangent for `{path}` that is no JAX value: "
-            f"{describe_value(ct)}.",
-            path=path,
-            expected=describe(expected),
-            got=describe_value(ct),
-            remedies=(f"{describe(expected)}, or None for zero",),
-        )
-    if same_type(got, expected) or _extended(got, expected):
+    aval = ct.aval if is_zero(ct) else type_of(ct)
+    wrong = wrong_cotangent(path, expected, ct, inner_type(aval))
+    if wrong is None:
         return None
-    if isinstance(got, _jax.AbstractRef) and same_type(got.inner_aval, expected):
-        return None
-    code, why, remedies = _how_types_differ(path, expected, got)
-    words = describe_pair(expected, got)
-    place = rules.location("bwd") if location is None else location
+    code = _CODES[wrong.kind]
+    facts, meant = list[str](), list[str]()
+    if wrong.kind == "dtype":
+        facts += WHY_DTYPE
+        meant = [f'@checked_custom_vjp(..., ignore=("{code}",))   # if it is meant']
+    if copied:
+        facts.append("One cotangent is given for several leaves.")
     return rules.finding(
         code,
         "bwd",
-        f"returns a wrong cotangent for `{path}`: expected {words[0]}, got {words[1]}.",
+        f"returns a wrong cotangent for `{path}`: expected {wrong.expected}, got "
+        f"{wrong.got}.",
         path=path,
-        expected=words[0],
-        got=words[1],
-        facts=(
-            *why,
-            *(("One cotangent is given for several leaves.",) if copied else ()),
-        ),
-        remedies=remedies,
-        location=place,
+        expected=wrong.expected,
+        got=wrong.got,
+        facts=tuple(facts),
+        remedies=(*wrong.remedies, *meant),
+        location=rules.location("bwd") if location is None else location,
     )
 
 
-def _extended(*avals: Any) -> bool:
-    """Whether one is of an extended dtype, such as scaled float8: it has own rules."""
-    dtypes = [getattr(aval, "dtype", None) for aval in avals]
-    shapes = [getattr(aval, "shape", None) for aval in avals]
-    extended = any(
-        dtype is not None and jnp.issubdtype(dtype, jax.dtypes.extended)
-        for dtype in dtypes
-    )
-    return extended and shapes[0] == shapes[1]
-
-
-_WHY_DTYPE = (
-    "Alone, JAX lets another dtype pass and the gradient comes back in it. In company",
-    "(a second use of the argument, another op before, a scan, a cond) it fails, and",
-    "the error never names this rule.",
-)
-
-
-def _how_types_differ(
-    path: str, expected: Any, got: Any
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The code for two types, why it matters, and what to write."""
-    avals = (expected, got)
-    if not all(hasattr(a, "shape") and hasattr(a, "dtype") for a in avals):
-        return "SH418", (), (f"return a cotangent of type {describe(expected)}",)
-    shapes, dtypes = [a.shape for a in avals], [a.dtype for a in avals]
-    ct = re.sub(r"^\w+", r"\g<0>_ct", path)
-    if shapes[0] != shapes[1]:
-        return "SH416", (), _of_shape(ct, path, *shapes)
-    if dtypes[0] != dtypes[1]:
-        return (
-            "SH417",
-            _WHY_DTYPE,
-            (
-                f"{ct}.astype(jnp.{dtypes[0]})",
-                '@checked_custom_vjp(..., ignore=("SH417",))   # if it is meant',
-            ),
-        )
-    return "SH418", (), ("see the sharding and varying axes of the argument",)
-
-
-def _of_shape(
-    ct: str, path: str, wanted: tuple[Any, ...], got: tuple[Any, ...]
-) -> tuple[str, ...]:
-    """What to write where a cotangent has another shape than its argument."""
-    extra = len(got) - len(wanted)
-    if extra > 0:
-        axes = tuple(range(extra)) if got[extra:] == wanted else "..."
-        return (f"{ct}.sum(axis={axes})   # over the axes that were broadcast",)
-    pairs = list(zip(wanted[::-1], got[::-1], strict=False))  # from the last axis on
-    ones = tuple(i for i, (a, b) in enumerate(pairs[::-1]) if a == 1 != b)
-    if not extra and ones and all(a in (1, b) for a, b in pairs):
-        return (f"{ct}.sum(axis={ones}, keepdims=True)   # they were broadcast",)
-    look = f"look for a sum or a transpose too many: `{path}` has the shape {wanted}"
-    if all(b in (1, a) for a, b in pairs):
-        same = f"# only if it is the same for all of `{path}`"
-        return look, f"jnp.broadcast_to({ct}, {wanted})   {same}"
-    return (look,)
+_CODES = {"value": "SH419", "shape": "SH416", "dtype": "SH417", "type": "SH418"}

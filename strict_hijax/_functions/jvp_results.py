@@ -15,20 +15,20 @@ from jax import tree_util
 from strict_hijax._errors import Finding
 from strict_hijax._types import (
     any_zero,
-    describe_pair,
+    describe,
     describe_value,
     has_no_tangent,
     is_zero,
     paths_of,
-    same_type,
     structure_mismatch,
     tangent_type,
     type_of,
 )
+from strict_hijax._wrong_types import wrong_type
 
 from .asked import ask_jvp, borne_out
 from .custom_jvp import JvpRules
-from .outputs import Departure, OutputTypes, cast, departures
+from .outputs import Departure, OutputTypes, departures
 
 
 def jvp_findings(
@@ -118,10 +118,8 @@ def _tangents(rules: JvpRules, out: Any, tangents: Any) -> Iterator[Finding]:
     for path, leaf, aval, want, has in zip(
         paths, leaves, outputs, wanted, got, strict=True
     ):
-        if has is None:
-            yield _no_value(rules, path, leaf, want)
-        elif want is not None and not same_type(has, want):
-            yield _wrong_type(rules, path, aval, want, has)
+        if want is not None:
+            yield from _wrong_tangent(rules, path, aval, want, leaf, has)
 
 
 def _other_structure(
@@ -154,49 +152,28 @@ def _other_structure(
     )
 
 
-def _no_value(rules: JvpRules, path: str, leaf: Any, want: Any) -> Finding:
-    expected = "a tangent" if want is None else describe_pair(want, None)[0]
-    return rules.finding(
-        "SH437",
+def _wrong_tangent(
+    rules: JvpRules, path: str, output: Any, expected: Any, tangent: Any, aval: Any
+) -> Iterator[Finding]:
+    wrong = wrong_type("tangent_out", expected, tangent, aval)
+    if wrong is None:
+        return
+    remedies = wrong.remedies
+    if has_no_tangent(expected):
+        zero = "np.zeros(primal_out.shape, jax.dtypes.float0)   # of an integer output"
+        remedies = (zero,)
+    elif wrong.kind == "value":
+        remedies = ("return an array, or jnp.zeros_like(primal_out)",)
+    yield rules.finding(
+        "SH437" if wrong.kind == "value" else "SH436",
         "jvp",
-        f"returns a tangent that is no JAX value: `{path}` is {describe_value(leaf)}.",
+        f"returns a wrong tangent: at `{path}` expected {wrong.expected}, got "
+        f"{wrong.got}.",
         path=path,
-        expected=expected,
-        got=describe_value(leaf),
-        remedies=("return an array, or jnp.zeros_like(primal_out)",),
-    )
-
-
-def _wrong_type(rules: JvpRules, path: str, aval: Any, want: Any, got: Any) -> Finding:
-    words = describe_pair(want, got)
-    if has_no_tangent(want):
-        remedies: tuple[str, ...] = (
-            "np.zeros(primal_out.shape, jax.dtypes.float0)   # of an integer output",
-        )
-    elif (casting := cast(want, got)) is not None:
-        remedies = (f"tangent_out{casting}",)
-    else:
-        remedies = _of_shape(getattr(want, "shape", ()), getattr(got, "shape", ()))
-    return rules.finding(
-        "SH436",
-        "jvp",
-        f"returns a tangent of another type than its output has: at `{path}` expected "
-        f"{words[0]}, got {words[1]}.",
-        path=path,
-        expected=f"{words[0]}, for an output of type {describe_pair(aval, None)[0]}",
-        got=words[1],
+        expected=f"{wrong.expected}, for an output of type {describe(output)}",
+        got=wrong.got,
         remedies=remedies,
     )
-
-
-def _of_shape(wanted: tuple[Any, ...], got: tuple[Any, ...]) -> tuple[str, ...]:
-    """What to write where a tangent has another shape than its output."""
-    look = f"look for what is summed or broadcast: the output has the shape {wanted}"
-    pairs = zip(wanted[::-1], got[::-1], strict=False)
-    if len(got) > len(wanted) or not all(b in (1, a) for a, b in pairs):
-        return (look,)
-    same = "# only if it is the same for all of it"
-    return look, f"jnp.broadcast_to(tangent_out, {wanted})   {same}"
 
 
 def output_paths(treedef: Any, what: str) -> list[str]:

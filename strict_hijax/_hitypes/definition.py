@@ -75,13 +75,8 @@ def _remedies_for_missing(
         listed = (
             listed.removesuffix(" ") if len(left) == 1 else listed.removesuffix(", ")
         )
-        yield _class_line(facts, f"supports=({listed})") + f"   # no {promised[0]}"
-    yield _class_line(facts, "abstract=True") + "   # a base for other classes"
-
-
-def _class_line(facts: TypeFacts, keywords: str) -> str:
-    bases = ", ".join(base.__name__ for base in facts.cls.__bases__)
-    return f"class {facts.cls.__name__}({bases}, {keywords}): ..."
+        yield facts.class_line(f"supports=({listed})") + f"   # no {promised[0]}"
+    yield facts.class_line("abstract=True") + "   # a base for other classes"
 
 
 def _has_hash(cls: type) -> bool:
@@ -135,7 +130,6 @@ def uncallable(facts: TypeFacts) -> Iterator[Finding]:
             "SH705",
             f"has a `{name}` that {wrong.what}",
             rule=name,
-            location=facts.where(name),
             expected="a method that returns its result",
             got=wrong.got,
             remedies=(wrong.remedy,),
@@ -163,7 +157,6 @@ def arguments(facts: TypeFacts) -> Iterator[Finding]:
                 "SH704",
                 f"has a `{name}` that {problem}",
                 rule=name,
-                location=facts.where(name),
                 expected=method.template.removeprefix("def ").removesuffix(": ..."),
                 got=f"{name}{arity.written}",
                 remedies=(method.template,),

@@ -82,7 +82,6 @@ def equality_findings(facts: TypeFacts, ty: Any) -> list[Finding]:
                 "SH708",
                 "has a `__hash__` that differs where instances are equal.",
                 rule="__hash__",
-                location=facts.where("__hash__"),
                 facts=("two instances with the same fields were compared",),
                 expected="equal types have equal hashes",
                 remedies=(

@@ -10,9 +10,8 @@ import dataclasses
 from typing import Any
 
 from strict_hijax import _jax
-from strict_hijax._definition import qualified_name
-from strict_hijax._definition.facts import unwrapped
-from strict_hijax._errors import Finding, Location, location_of
+from strict_hijax._definition.facts import Facts, names_beside, unwrapped
+from strict_hijax._errors import Location, location_of
 from strict_hijax._signatures import Arity, arity_of
 
 ALWAYS = ("__eq__", "__hash__")
@@ -59,7 +58,7 @@ METHODS = _installed_methods()
 
 
 @dataclasses.dataclass(frozen=True)
-class TypeFacts:
+class TypeFacts(Facts):
     """What is known of a class of hijax types.
 
     Attributes:
@@ -81,10 +80,6 @@ class TypeFacts:
     location: Location | None
 
     @property
-    def subject(self) -> str:
-        return qualified_name(self.cls)
-
-    @property
     def needed(self) -> tuple[str, ...]:
         """The methods that the promised uses need, in the order of the table."""
         uses = (
@@ -95,21 +90,11 @@ class TypeFacts:
         )
         return tuple(dict.fromkeys((*ALWAYS, *uses)))
 
-    def where(self, method: str) -> Location | None:
+    def where(self, rule: str) -> Location | None:
         """Where a method is written, or else the class."""
-        value = self.methods.get(method)
+        value = self.methods.get(rule)
         function = unwrapped(getattr(value, "__func__", value))
-        return location_of(function, f"def {method}") or self.location
-
-    def finding(self, code: str, sentence: str, **fields: Any) -> Finding:
-        """A finding about this class; the sentence goes on after its name."""
-        fields.setdefault("location", self.location)
-        return Finding(
-            code=code,
-            subject=self.subject,
-            headline=f"`{self.subject}` {sentence}",
-            **fields,
-        )
+        return location_of(function, f"def {rule}") or self.location
 
 
 FOUNDATION = frozenset(_jax.HiType.__mro__)
@@ -130,13 +115,7 @@ def type_facts(
         value = vars(owner)[name]
         if owner not in foundation and value is not vars(_jax.HiType).get(name):
             methods[name], owners[name] = value, owner
-    other_names = {
-        name: value
-        for base in reversed(cls.__mro__)
-        if base not in foundation
-        for name, value in vars(base).items()
-        if name not in METHODS
-    }
+    other_names = names_beside(cls, METHODS, foundation)
     return TypeFacts(cls, methods, owners, other_names, supports, abstract, location)
 
 

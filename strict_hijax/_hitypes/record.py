@@ -11,6 +11,7 @@ import jax
 
 from strict_hijax import _jax
 from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._raised import in_short
 from strict_hijax._report import RuleReport, describe_all
 from strict_hijax._types import describe, describe_value, type_of
 
@@ -78,8 +79,3 @@ def described(given: Any) -> str:
         return "a ShapeDtypeStruct"
     value = describe_value(given)
     return f"the value {value}" if type_of(given) is not None else value
-
-
-def in_short(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from strict_hijax import _jax, _jax_traces
+from strict_hijax._raised import in_short
 from strict_hijax._types import (
     describe,
     describe_pair,
@@ -14,7 +15,7 @@ from strict_hijax._types import (
     type_of,
 )
 
-from .record import TypeChecked, described, in_short
+from .record import TypeChecked, described
 
 _SIZES = (1, 2, 5)
 

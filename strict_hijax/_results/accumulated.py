@@ -20,7 +20,7 @@ from strict_hijax._types import (
     any_zero,
     describe_value,
     paths_of,
-    type_of,
+    wrong_logs,
 )
 
 from .cotangents import cotangent_finding, cotangents_findings, names_of_inputs
@@ -48,7 +48,6 @@ def cotangents_and_logs_findings(
             "SH313",
             f"has a `{rule}` that returns {describe_value(result)} in place of a pair.",
             rule=rule,
-            location=facts.where(rule),
             expected=RULES[rule].returns,
             got=describe_value(result),
             remedies=("return (cotangents, None)   # no logs",),
@@ -68,7 +67,6 @@ def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
             f"has a `{rule}` whose logs are {describe_value(result)}.",
             rule=rule,
             path="logs",
-            location=facts.where(rule),
             expected="None, or a dict of logs",
             got=describe_value(result),
             jax_says=jax_says,
@@ -83,7 +81,6 @@ def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
         f"has a `{rule}` that returns {describe_value(result)}; it must give its "
         "cotangents to the accumulators.",
         rule=rule,
-        location=facts.where(rule),
         expected=RULES[rule].returns,
         got=describe_value(result),
         jax_says=jax_says,
@@ -92,21 +89,12 @@ def _not_logs(facts: ClassFacts, rule: str, result: Any) -> Finding:
 
 
 def _entries(facts: ClassFacts, rule: str, logs: dict[Any, Any]) -> Iterator[Finding]:
-    for key, value in logs.items():
-        leaves = tree_util.tree_leaves(value)
-        if not isinstance(key, str):
-            what, got = "under a key that is no string", describe_value(key)
-        elif any(type_of(leaf) is None for leaf in leaves):
-            wrong = next(leaf for leaf in leaves if type_of(leaf) is None)
-            what, got = "a value that is no JAX value", describe_value(wrong)
-        else:
-            continue
+    for path, got in wrong_logs(logs):
         yield facts.finding(
             "SH310",
-            f"has a `{rule}` that logs {what}, at `logs[{key!r}]`.",
+            f"has a `{rule}` that logs {got}, at `{path}`.",
             rule=rule,
-            path=f"logs[{key!r}]",
-            location=facts.where(rule),
+            path=path,
             expected="a dict from strings to pytrees of arrays",
             got=got,
             remedies=("return {'name': array}",),
@@ -161,7 +149,6 @@ def _untouched(facts: ClassFacts, rule: str, path: str, accumulator: str) -> Fin
         "gradient is silently zero.",
         rule=rule,
         path=path,
-        location=facts.where(rule),
         expected="a cotangent for each input that is differentiated",
         got="no call of `accum`, and no use of `ref` or `inst()`",
         remedies=(

@@ -9,7 +9,6 @@ from jax import tree_util
 
 from strict_hijax import _jax
 from strict_hijax._definition import ClassFacts
-from strict_hijax._definition.presence import class_line
 from strict_hijax._errors import Finding, Location
 from strict_hijax._exchanged import (
     Place,
@@ -22,17 +21,16 @@ from strict_hijax._types import (
     Mismatch,
     cotangent_type,
     describe,
-    describe_pair,
     describe_value,
     has_no_tangent,
     is_zero,
     no_type_says,
     paths_of,
-    same_type,
     structure_mismatch,
     type_of,
     types_are,
 )
+from strict_hijax._wrong_types import WHY_DTYPE, wrong_cotangent
 
 
 def names_of_inputs(facts: ClassFacts, prim: Any) -> tuple[str, ...]:
@@ -170,7 +168,6 @@ def _no_tuple(
         "SH313",
         f"has a `{rule}` that {what}",
         rule=rule,
-        location=facts.where(rule),
         expected=f"a tuple of {n}: one cotangent for each of {', '.join(names)}",
         got=got,
         jax_says=jax_says,
@@ -195,7 +192,6 @@ def _other_structure(
         "than the input.",
         rule=rule,
         path=mismatch.path,
-        location=facts.where(rule),
         expected=mismatch.expected,
         got=mismatch.got or describe_value(entry),
         facts=("None may stand for an array, not for a container.",) if whole else (),
@@ -219,82 +215,31 @@ def cotangent_finding(
     """What is wrong with the cotangent for one leaf; None where it fits."""
     if cotangent is None:
         return None
-    aval = cotangent.aval if isinstance(cotangent, _jax.Zero) else type_of(cotangent)
-    if aval is None:  # nor can `HiPrim` take the `SymbolicZero` of custom_vjp
-        return facts.finding(
-            "SH312",
-            f"has a `{rule}` whose cotangent for `{path}` is no JAX value.",
-            rule=rule,
-            path=path,
-            location=location,
-            expected=describe(expected),
-            got=describe_value(cotangent),
-            jax_says=no_type_says(cotangent),
-            remedies=(f"give {describe(expected)}, or None for zero",),
-        )
-    if same_type(aval, expected):
+    zero = isinstance(cotangent, _jax.Zero)  # no `SymbolicZero`, as of custom_vjp
+    aval = cotangent.aval if zero else type_of(cotangent)
+    wrong = wrong_cotangent(path, expected, cotangent, aval)
+    if wrong is None:
         return None
-    code, remedies = _wrong_type(facts, expected, aval)
-    wanted, got = describe_pair(expected, aval)
-    jax_says = f"Expected cotangent type {describe(expected)} but got {describe(aval)}"
+    code = _CODES[wrong.kind]
+    meant = facts.class_line(f'ignore=("{code}",)') + "   # another dtype is meant"
+    jax_says = f"Expected cotangent type {describe(expected)} but got "
     return facts.finding(
         code,
-        f"has a `{rule}` with a wrong cotangent for `{path}`: expected {wanted}, "
-        f"got {got}.",
+        f"has a `{rule}` with a wrong cotangent for `{path}`: expected "
+        f"{wrong.expected}, got {wrong.got}.",
         rule=rule,
         path=path,
         location=location,
-        expected=wanted,
-        got=got,
-        facts=_WHY.get(code, ()),
-        jax_says=jax_says if code == "SH315" else None,
-        remedies=remedies,
+        expected=wrong.expected,
+        got=wrong.got,
+        facts=WHY_DTYPE if wrong.kind == "dtype" else (),
+        jax_says=no_type_says(cotangent)
+        if wrong.kind == "value"
+        else jax_says + describe(aval)
+        if wrong.kind == "shape"
+        else None,
+        remedies=(*wrong.remedies, *([meant] if wrong.kind == "dtype" else [])),
     )
 
 
-_IGNORE = 'ignore=("SH316",)'
-_WHY = {
-    "SH316": (
-        "Stock JAX accepts it where the rule stands alone; it breaks where the input",
-        "is used twice, or in a scan, and the gradient comes back in the wrong dtype.",
-    )
-}
-
-
-def _wrong_type(
-    facts: ClassFacts, expected: Any, got: Any
-) -> tuple[str, tuple[str, ...]]:
-    """The code for two types that differ, and what to write."""
-    if not isinstance(expected, _jax.ShapedArray) or not isinstance(
-        got, _jax.ShapedArray
-    ):
-        return "SH317", (f"give a cotangent of type {describe(expected)}",)
-    if expected.shape != got.shape:
-        return "SH315", _other_shape(expected.shape, got.shape)
-    if has_no_tangent(got):
-        return "SH316", ("None   # for a cotangent of zero",)
-    if expected.dtype != got.dtype:
-        return "SH316", (
-            f"jnp.asarray(ct, jnp.{expected.dtype.name})",
-            f"{class_line(facts, _IGNORE)}   # another dtype is meant",
-        )
-    return "SH317", (
-        "build `in_avals` with jax.typeof(x), which has shardings and varying axes",
-    )
-
-
-def _other_shape(expected: tuple[Any, ...], got: tuple[Any, ...]) -> tuple[str, ...]:
-    if _broadcasts(expected, got):
-        return ("ct.sum(axis=...)   # over the axes along which it was broadcast",)
-    if _broadcasts(got, expected):
-        return (
-            f"give a cotangent of the shape of the input, {expected}",
-            f"jnp.broadcast_to(ct, {expected})   # only if it is the same all over",
-        )
-    return (f"give a cotangent of the shape of the input, {expected}",)
-
-
-def _broadcasts(small: tuple[Any, ...], large: tuple[Any, ...]) -> bool:
-    """Whether an array of one shape can be broadcast to the other."""
-    pairs = zip(reversed(small), reversed(large), strict=False)
-    return len(small) <= len(large) and all(a in (1, b) for a, b in pairs)
+_CODES = {"value": "SH312", "shape": "SH315", "dtype": "SH316", "type": "SH317"}

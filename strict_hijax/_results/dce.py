@@ -58,7 +58,6 @@ def _finding(facts: ClassFacts, code: str, sentence: str, **more: Any) -> Findin
         code,
         f"has a `dce` that {sentence}",
         rule="dce",
-        location=facts.where("dce"),
         **more,
     )
 

@@ -79,7 +79,6 @@ def output_structure_findings(
             f"{_at(mismatch.path)}.",
             rule=rule,
             path=mismatch.path,
-            location=facts.where(rule),
             expected=mismatch.expected,
             got=mismatch.got,
             remedies=_output_remedies(rule, "return the structure of `out_aval`"),
@@ -107,7 +106,6 @@ def _output_types(
             f"has {_whose(rule)} has another type than `out_aval`{_at('out' + path)}.",
             rule=rule,
             path="out" + path,
-            location=facts.where(rule),
             expected=expected,
             got=got,
             remedies=_output_remedies(rule, _convert(declared, aval, "out")),
@@ -204,7 +202,6 @@ def _no_pair(facts: ClassFacts, prim: Any, rule: str, result: Any) -> Finding:
         if forgot
         else f"has a `{rule}` that returns {describe_value(result)}.",
         rule=rule,
-        location=facts.where(rule),
         expected=RULES[rule].returns,
         got=describe_value(result),
         remedies=(
@@ -224,7 +221,6 @@ def _residual_findings(
                 f"has a `{rule}` with a residual that is no JAX value, at `{path}`.",
                 rule=rule,
                 path=path,
-                location=facts.where(rule),
                 expected="arrays, numbers, and pytrees of them",
                 got=describe_value(leaf),
                 jax_says=no_type_says(leaf),
@@ -245,7 +241,6 @@ def _flag_findings(
             f"has a `{rule}` with a wrong `nzs_out`, its third result.",
             rule=rule,
             path="nzs_out",
-            location=facts.where(rule),
             jax_says=error.says,
             expected="True or False, or a tree of them shaped like the output",
             got=describe_value(flags),
@@ -277,7 +272,6 @@ def _structured_residual_findings(facts: ClassFacts, prim: Any) -> Iterator[Find
             "has a `vjp_fwd` with structured residuals, which only `vjp_bwd` receives.",
             rule="vjp_fwd",
             path="sres",
-            location=facts.where("vjp_fwd"),
             jax_says=f"{facts.cls.__name__} returned structured residuals from "
             "`vjp_fwd`, which requires overriding `vjp_bwd(res, sres, outgrad, "
             "*arg_accums)`",

@@ -18,19 +18,17 @@ from strict_hijax._rules import RULES
 from strict_hijax._types import (
     LEAF,
     Mismatch,
-    describe,
-    describe_pair,
     describe_value,
     has_no_tangent,
     is_zero,
     no_type_says,
     paths_of,
-    same_type,
     structure_mismatch,
     tangent_type,
     type_of,
     types_are,
 )
+from strict_hijax._wrong_types import wrong_type
 
 from .outputs import output_findings
 
@@ -53,7 +51,6 @@ def _no_pair(facts: ClassFacts, rule: str, result: Any) -> Finding:
         "SH322",
         f"has a `{rule}` that returns {got} in place of a pair.",
         rule=rule,
-        location=facts.where(rule),
         expected=RULES[rule].returns,
         got=got,
         jax_says=_unpacking_says(result),
@@ -122,7 +119,6 @@ def _not_as_announced(facts: ClassFacts, path: str, flag: bool) -> Finding:
         f"says {said} zero.",
         rule=rule,
         path=path,
-        location=facts.where(rule),
         expected="a tangent, and no symbolic zero" if flag else "a symbolic zero",
         got="a symbolic zero" if flag else "a tangent",
         facts=(
@@ -156,7 +152,6 @@ def _other_structure(
         f"`{mismatch.path}`.",
         rule=rule,
         path=mismatch.path,
-        location=facts.where(rule),
         expected=mismatch.expected,
         got=mismatch.got or describe_value(tangents),
         jax_says=jax_says,
@@ -170,64 +165,32 @@ def _tangent_findings(
     if expected is None:  # a type without tangents
         return
     aval = tangent.aval if isinstance(tangent, _jax.Zero) else type_of(tangent)
-    if aval is None:
-        yield _no_value(facts, rule, path, expected, tangent)
-    elif has_no_tangent(expected) and (has_no_tangent(aval) or is_zero(tangent)):
+    if has_no_tangent(expected) and (has_no_tangent(aval) or is_zero(tangent)):
         return
-    elif not same_type(aval, expected):
-        if has_no_tangent(aval) and getattr(aval, "shape", ()) == expected.shape:
-            return  # JAX takes float0 for a zero
-        code, remedies = _wrong_type(expected, aval)
-        wanted, got = describe_pair(expected, aval)
-        yield facts.finding(
-            code,
-            f"has a `{rule}` with a wrong tangent, at `{path}`: expected {wanted}, "
-            f"got {got}.",
-            rule=rule,
-            path=path,
-            location=facts.where(rule),
-            expected=wanted,
-            got=got,
-            facts=("Stock JAX takes it as it is, and the next operation fails.",),
-            remedies=remedies,
-        )
-
-
-def _no_value(
-    facts: ClassFacts, rule: str, path: str, expected: Any, tangent: Any
-) -> Finding:
-    return facts.finding(
-        "SH327",
-        f"has a `{rule}` whose tangent at `{path}` is no JAX value.",
+    if has_no_tangent(aval) and getattr(aval, "shape", ()) == expected.shape:
+        return  # JAX takes float0 for a zero
+    wrong = wrong_type("tangent", expected, tangent, aval)
+    if wrong is None:
+        return
+    kind, remedies = wrong.kind, wrong.remedies
+    if has_no_tangent(expected):
+        kind = "value" if kind == "value" else "dtype"
+        remedies = ("np.zeros(out.shape, jax.dtypes.float0)   # of an integer output",)
+    elif kind == "value":
+        remedies = ("jnp.zeros_like(out)   # for a tangent of zero",)
+    taken = "Stock JAX takes it as it is, and the next operation fails."
+    yield facts.finding(
+        _CODES[kind],
+        f"has a `{rule}` with a wrong tangent, at `{path}`: expected {wrong.expected}, "
+        f"got {wrong.got}.",
         rule=rule,
         path=path,
-        location=facts.where(rule),
-        expected=describe(expected),
-        got=describe_value(tangent),
-        jax_says=no_type_says(tangent),
-        remedies=(
-            "jnp.zeros_like(out)   # for a tangent of zero"
-            if not has_no_tangent(expected)
-            else "np.zeros(out.shape, jax.dtypes.float0)   # of an integer output",
-        ),
+        expected=wrong.expected,
+        got=wrong.got,
+        facts=() if kind == "value" else (taken,),
+        jax_says=no_type_says(tangent) if kind == "value" else None,
+        remedies=remedies,
     )
 
 
-def _wrong_type(expected: Any, got: Any) -> tuple[str, tuple[str, ...]]:
-    """The code for two types that differ, and what to write."""
-    if not isinstance(expected, _jax.ShapedArray) or not isinstance(
-        got, _jax.ShapedArray
-    ):
-        return "SH326", (f"give a tangent of type {describe(expected)}",)
-    if has_no_tangent(expected):
-        return "SH325", (
-            "Zero(out_aval.to_tangent_aval())   # of jax.experimental.hijax",
-            "np.zeros(out.shape, jax.dtypes.float0)   # in a `jvp`",
-        )
-    if expected.shape != got.shape:
-        return "SH324", (f"jnp.broadcast_to(tangent, {expected.shape})",)
-    if expected.dtype != got.dtype:
-        return "SH325", (f"tangent.astype(jnp.{expected.dtype.name})",)
-    return "SH326", (
-        "build `out_aval` with jax.typeof(x), which has shardings and varying axes",
-    )
+_CODES = {"value": "SH327", "shape": "SH324", "dtype": "SH325", "type": "SH326"}

@@ -160,7 +160,6 @@ def _backend_finding(facts: ClassFacts, rule: str, backends: frozenset[str]) -> 
         f"has {_a(rule)} that initialises a backend ({', '.join(sorted(backends))}) "
         "while it is traced: `jax.distributed.initialize` no longer works after that.",
         rule=rule,
-        location=facts.where(rule),
         remedies=(
             "pass what it needs of the device in `self.params`",
             "jax.lax.platform_dependent(...)   # to choose by platform",
