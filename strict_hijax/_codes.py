@@ -140,6 +140,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH436", "a tangent of another type", "RuleTypeError"),
     Code("SH437", "a tangent that is no JAX value", "RuleTypeError"),
     Code("SH438", "a result that JAX does not take", "RuleTypeError"),
+    Code("SH439", "a value kept from the trace at import", "ClosedOverTracerError"),
     Code("SH440", "a jvp rule that is not linear", "NonlinearRuleError"),
     Code("SH441", "a jvp rule that adds what is no tangent", "RuleValueError"),
     Code("SH442", "an output that depends on tangents", "RuleValueError"),

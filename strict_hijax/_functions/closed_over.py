@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import types
 import weakref
 from collections.abc import Iterator, Sequence
@@ -56,10 +57,38 @@ def explain_tracer(
     """Raise what names the tracer, if JAX complains of one that a rule closes over."""
     if not is_about_a_tracer(error):
         return
+    if (kept := _kept_from_a_check(rules, role, str(error))) is not None:
+        if without_ignored([kept], ignored):
+            raise kept.error() from None
+        return
     if held := list(held_tracers(rules.rule(role))):
         finding = closed_over_finding(rules, role, held, str(error))
         if without_ignored([finding], ignored):
             raise finding.error() from error
+
+
+def _kept_from_a_check(rules: FunctionRules, role: str, says: str) -> Finding | None:
+    """The finding about a value that was kept from a trace of ours.
+
+    At import it may have to be abstract: see `_jax_traces.trace_to_jaxpr`.
+    """
+    if not any(f"for {ahead(rules, each)}" in says for each in (role, *_ROLES)):
+        return None
+    made = re.search(r"created on line (.+?:\d+)(?::\d+)? \((\w+)\)", says)
+    where = "" if made is None else f", by `{made[2]}` at {made[1]}"
+    return rules.finding(
+        "SH439",
+        role,
+        f"uses a value that was made when the rules were traced at import{where}, and "
+        "was kept since.",
+        expected="a value that is made when it is used, or by NumPy",
+        got="a value of a trace that is over",
+        facts=("No backend was there to compute it, and we start none at import.",),
+        remedies=(
+            "eager=False   # nothing is traced ahead",
+            "np.arange(n)   # of NumPy, which needs no backend",
+        ),
+    )
 
 
 def unusable_findings(
@@ -96,6 +125,14 @@ def _constants_of(rule: Any, args: Sequence[Any]) -> list[Any]:
         return list(_jax_traces.trace_to_jaxpr(call, (), "rule").consts)
     except Exception:  # it was run a moment ago: whatever it is, JAX will say it
         return []
+
+
+_ROLES = ("primal", "fwd", "bwd", "jvp")
+
+
+def ahead(rules: FunctionRules, role: str) -> str:
+    """What a trace of ours is called in JAX's messages."""
+    return f"{role} of {rules.name}, ahead of its use"
 
 
 def _remember(tracer: Any, finding: Finding) -> None:

@@ -29,6 +29,7 @@ from strict_hijax._types import (
 
 from .advice import cotangents_advice
 from .backward_results import backward_findings, refused_results
+from .closed_over import ahead
 from .cotangents import by_argument, shown_type
 from .forward_results import OutputTypes, forward_findings
 from .kept import Kept
@@ -319,7 +320,7 @@ class Tracing:
                 return call(*leaves)
 
         try:
-            name = f"{role} of {self.rules.name}"
+            name = ahead(self.rules, role)
             jaxpr = _jax_traces.trace_to_jaxpr(traced, avals, name)
         except StrictHijaxError as error:  # of a checked function inside of the rule
             self.seen.stopped = (role, error)
