@@ -98,9 +98,7 @@ def _disagreement(
     if alone and takes:
         remedies.append(RULES[other].template(_numbered(takes)))
     no_self = [
-        r
-        for r in (other, name)
-        if (own := arity_of(facts.rules[r])) and own.lacks_self
+        r for r in (other, name) if (own := arity_of(facts.rules[r])) and own.lacks_self
     ]
     return facts.finding(
         "SH111",
