@@ -195,6 +195,16 @@ def says_of_static(rules: FunctionRules, tracer: Any) -> str | None:
     return _said(lambda: _use(plain, lambda leaves: [tracer, *leaves], [_NUMBER]))
 
 
+def says_of_symbolic_zero(rules: JvpRules) -> str | None:
+    """What JAX says of a SymbolicZero from a rule that was not defined for them."""
+    zero = _jax.SymbolicZero(_NUMBER.to_tangent_aval())
+    rules = dataclasses.replace(rules, nondiff_argnums=())
+    plain = _custom_jvp(rules, lambda *_: _number(), lambda *_: (_number(), zero))
+    return _said(
+        lambda: _use(plain, list, [_NUMBER], lambda f, x: jax.linearize(f, *x))
+    )
+
+
 def _of_number(rules: Any) -> Any:
     if hasattr(rules, "jvp"):
         return _custom_jvp(rules, lambda *_: _number(), rules.jvp)

@@ -13,12 +13,13 @@ from jax import tree_util
 from jax.errors import UnexpectedTracerError
 
 from strict_hijax import _jax, _jax_traces
-from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._errors import Finding, StrictHijaxError, error_for
 from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._types import describe
 
 from .call_keys import Remembered
 from .rules import FunctionRules, positional_count
+from .static_arrays import static_array
 
 
 def is_about_a_tracer(error: Exception) -> bool:
@@ -52,7 +53,11 @@ def closed_over_finding(
 
 
 def explain_tracer(
-    rules: FunctionRules, role: str, ignored: frozenset[str], error: Exception
+    rules: FunctionRules,
+    role: str,
+    ignored: frozenset[str],
+    error: Exception,
+    args: Sequence[Any] = (),
 ) -> None:
     """Raise what names the tracer, if JAX complains of one that a rule closes over."""
     if not is_about_a_tracer(error):
@@ -62,9 +67,11 @@ def explain_tracer(
             raise kept.error() from None
         return
     if held := list(held_tracers(rules.rule(role))):
-        finding = closed_over_finding(rules, role, held, str(error))
-        if without_ignored([finding], ignored):
-            raise finding.error() from error
+        findings = [closed_over_finding(rules, role, held, str(error))]
+    else:
+        findings = [finding for _, finding in _static_tracers(rules, role, args)]
+    if without_ignored(findings, ignored):
+        raise error_for(findings[:1]) from error
 
 
 def _kept_from_a_check(rules: FunctionRules, role: str, says: str) -> Finding | None:
@@ -100,15 +107,36 @@ def unusable_findings(
     taken for a constant, and JAX complains when it lowers or evaluates what the rule
     made of it: with none of our frames on the stack, and without the rule's name.
     """
-    held = list(held_tracers(rules.rule(role)))
-    for each in held:
-        _remember(each[1], closed_over_finding(rules, role, [each], None))
-    held = [each for each in held if _jax_traces.is_out_of_place(each[1])]
+    held = _held_findings(rules, role, args)
+    for tracer, finding in held:
+        _remember(tracer, finding)
+    held = [each for each in held if _jax_traces.is_out_of_place(each[0])]
     if not held:
         return []
     constants = set(map(id, _constants_of(rules.rule(role), args)))
-    used = [(name, tracer) for name, tracer in held if id(tracer) in constants]
-    return [closed_over_finding(rules, role, used, None)] if used else []
+    return [finding for tracer, finding in held if id(tracer) in constants]
+
+
+def _held_findings(
+    rules: FunctionRules, role: str, args: Sequence[Any]
+) -> list[tuple[Any, Finding]]:
+    """Tracers that a rule has otherwise than as arguments that JAX traces."""
+    held = [
+        (each[1], closed_over_finding(rules, role, [each], None))
+        for each in held_tracers(rules.rule(role))
+    ]
+    return [*held, *_static_tracers(rules, role, args)]
+
+
+def _static_tracers(
+    rules: FunctionRules, role: str, args: Sequence[Any]
+) -> Iterator[tuple[Any, Finding]]:
+    """Tracers among the static arguments of a call."""
+    static = rules.nondiff_argnums if role in ("jvp", "bwd") else ()  # they come first
+    for index, value in zip(sorted(static), args, strict=False):
+        for leaf in tree_util.tree_leaves(value):
+            if isinstance(leaf, _jax.Tracer):
+                yield leaf, static_array(rules, index, leaf)
 
 
 def _constants_of(rule: Any, args: Sequence[Any]) -> list[Any]:

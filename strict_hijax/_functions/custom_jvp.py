@@ -40,6 +40,10 @@ class JvpRules(FunctionRules):
         """JAX stops their gradient, and hands them to the rule."""
         return not (_jax.CUSTOM_VJP_HAS_NEW and _jax.custom_jvp3_enabled())
 
+    def once_dynamic(self, name: str) -> tuple[str, ...]:
+        """What to write for a static argument that is made an ordinary one."""
+        return (f"take `{name}` from `primals`; leave out its tangent, a float0",)
+
     def rule(self, role: str) -> Any:
         """The rule that plays a role: `jvp`, or `jvps[0]` for one of `defjvps`."""
         if role.startswith("jvps["):

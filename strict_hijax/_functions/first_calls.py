@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
 from jax import tree_util
 
 from strict_hijax import _jax, _jax_traces
@@ -22,7 +21,6 @@ from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._raised import declines, is_raised_by_jax
 from strict_hijax._report import describe_all
 
-from .asked import says_of_static
 from .call_keys import Remembered, call_key, code_key, may_check, spending
 from .declared_types import Source, unfit_types
 from .eager import Depth, Examination, examine
@@ -36,6 +34,7 @@ from .exceptions import (
 from .outputs import OutputTypes
 from .progress import any_in_progress, in_progress, known_call
 from .rules import FunctionRules, Inputs, positional_count
+from .static_arrays import static_array_findings
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -95,10 +94,13 @@ class Checker:
     ) -> Examination:
         """Check for declared types; `source` is how the user gave them."""
         args = inputs.arguments(inputs.avals)
-        raise_findings(_static_arrays(self.rules, args), self._ignored)
+        static = list(static_array_findings(self.rules, args))
+        if not self.rules.takes_static_arrays:
+            raise_findings(static, self._ignored)
         with _jax_traces.clean_context(), _jax_traces.extended_axes(dict(axes)):
             seen = self._run(inputs, Depth.FULL)
             key = call_key(inputs)
+        seen.advice += static
         seen.findings += backend_findings(self.rules, seen.backends)
         was_put_off, self._put_off = self._put_off is not None, None
         may_wait = source != "check" and not was_put_off
@@ -129,8 +131,8 @@ class Checker:
                 args = _jax.resolve_kwargs(rules.fun, args, kwargs)
             except TypeError:
                 return None  # JAX says it better
-        if rules.nondiff_argnums:
-            raise_findings(_static_arrays(rules, args), self._ignored)
+        if rules.nondiff_argnums and not rules.takes_static_arrays:
+            raise_findings(static_array_findings(rules, args), self._ignored)
         if not self._eager:
             return None
         inputs = Inputs.of(args, rules.nondiff_argnums)
@@ -263,47 +265,3 @@ def _still_ignored(known: _Examined) -> bool:
         return True
     probes = [Finding(code=code, subject="", headline="") for code in known.ignored]
     return not without_ignored(probes)
-
-
-def _static_arrays(rules: FunctionRules, args: Sequence[Any]) -> list[Finding]:
-    """Arrays in positions that are declared static; NumPy's are constants, and fine."""
-    if rules.takes_static_arrays:
-        return []
-    return [
-        _static_array(rules, args, index, leaf)
-        for index in rules.nondiff_argnums
-        if index < len(args)
-        for leaf in tree_util.tree_leaves(args[index])
-        if isinstance(leaf, jax.Array)
-    ]
-
-
-class _StaticTracer(Finding):
-    """A tracer in a static position: what JAX raises for it, too."""
-
-    def error(self) -> StrictHijaxError:
-        return untraceable_error(self, jax.errors.UnexpectedTracerError(""))
-
-
-def _static_array(
-    rules: FunctionRules, args: Sequence[Any], index: int, leaf: Any
-) -> Finding:
-    name = rules.argument_names(len(args))[index]
-    is_tracer = isinstance(leaf, _jax.Tracer)
-    return rules.finding(
-        "SH422",
-        None,
-        f"is given an array for `{name}`, which `nondiff_argnums` declares to be "
-        "static. It fails under jit, vmap or scan, where the array is a tracer.",
-        kind=_StaticTracer if is_tracer else Finding,
-        path=name,
-        location=rules.location("primal"),
-        expected=f"a value for `{name}` that is known before tracing, and no array",
-        got=("a tracer of type " if is_tracer else "") + describe_all([leaf.aval])[0],
-        jax_says=says_of_static(rules, leaf) if is_tracer else None,
-        remedies=(
-            f"pass `{name}` as an ordinary argument: drop {index} from nondiff_argnums",
-            f"return None for `{name}` from bwd, in its place among the cotangents",
-            f"keep `{name}` in the residuals where bwd needs it",
-        ),
-    )

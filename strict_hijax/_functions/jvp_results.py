@@ -12,6 +12,7 @@ from typing import Any
 
 from jax import tree_util
 
+from strict_hijax import _jax
 from strict_hijax._errors import Finding
 from strict_hijax._types import (
     any_zero,
@@ -26,7 +27,7 @@ from strict_hijax._types import (
 )
 from strict_hijax._wrong_types import wrong_type
 
-from .asked import ask_jvp, borne_out
+from .asked import ask_jvp, borne_out, says_of_symbolic_zero
 from .custom_jvp import JvpRules
 from .outputs import Departure, OutputTypes, departures
 
@@ -37,7 +38,7 @@ def jvp_findings(
     """What is wrong with the result of a jvp rule; `primal` may be unknown."""
     found = _findings(rules, result, primal)
     if not found:
-        return found
+        return list(_symbolic_zeros(rules, result))
     return borne_out(rules, "jvp", result, found, ask_jvp(rules, result, primal))
 
 
@@ -150,6 +151,31 @@ def _other_structure(
         facts=facts,
         remedies=remedies,
     )
+
+
+def _symbolic_zeros(rules: JvpRules, result: Any) -> Iterator[Finding]:
+    """Zeros that only a rule defined with `symbolic_zeros=True` may return."""
+    if rules.symbolic_zeros or not any_zero(result):
+        return
+    leaves, treedef = tree_util.tree_flatten(result[1])
+    refused, rule = says_of_symbolic_zero(rules), rules.rule_name("jvp")
+    rule = rule if rule.isidentifier() else f"{rules.called}_jvp"
+    for path, leaf in zip(output_paths(treedef, "tangent"), leaves, strict=True):
+        if isinstance(leaf, _jax.SymbolicZero) and refused is not None:
+            yield rules.finding(
+                "SH436",
+                "jvp",
+                f"returns a SymbolicZero as `{path}`, and is not defined with "
+                "`symbolic_zeros=True`: it fails in reverse mode.",
+                path=path,
+                expected=f"an array of {describe(leaf.aval)}",
+                got=describe_value(leaf),
+                jax_says=refused,
+                remedies=(
+                    f"{rules.called}.defjvp({rule}, symbolic_zeros=True)",
+                    "jnp.zeros_like(primal_out)   # as the tangent",
+                ),
+            )
 
 
 def _wrong_tangent(

@@ -66,6 +66,13 @@ class FunctionRules:
         """Whether JAX lets an array stand in a `nondiff_argnums` position."""
         return False
 
+    def once_dynamic(self, name: str) -> tuple[str, ...]:
+        """What to write for a static argument that is made an ordinary one."""
+        return (
+            f"return None for `{name}` from bwd, in its place among the cotangents",
+            f"keep `{name}` in the residuals where bwd needs it",
+        )
+
     def rule_name(self, role: str) -> str:
         """The name of the rule that plays a role: `fwd`, `bwd`, `rem` or `primal`."""
         rule = self.rule(role)

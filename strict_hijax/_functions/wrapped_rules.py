@@ -172,7 +172,7 @@ class RuleWrapper:
             with in_progress(code):
                 result = rule(*args)
         except (UnexpectedTracerError, TypeError) as error:
-            explain_tracer(self.rules, role, self.ignored, error)
+            explain_tracer(self.rules, role, self.ignored, error, args)
             raise
         raise_findings(unusable_findings(self.rules, role, args), self.ignored)
         if effectful := _jax_traces.effectful_equations_since(count):

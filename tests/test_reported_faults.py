@@ -1,0 +1,190 @@
+"""Faults that users reported: each is told where it can be; what is right is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.custom_derivatives import zero_from_primal
+from jax.errors import UnexpectedTracerError
+
+from strict_hijax import StrictHijaxError, check, checked_custom_jvp
+from tests.primitives import X
+
+TWO = jnp.float32(2)
+NUMBER = jax.ShapeDtypeStruct((), jnp.float32)
+TYPED = {"example_args": (NUMBER,)}
+
+
+def found(run: Callable[[], Any], code: str, *kinds: type[Exception]) -> Any:
+    """The error of this code, and of these kinds of JAX's."""
+    with pytest.raises(StrictHijaxError) as caught:
+        run()
+    assert caught.value.code == code
+    assert all(isinstance(caught.value, kind) for kind in kinds)
+    return caught.value
+
+
+# --- a SymbolicZero from a rule that was not defined for them -------------------------
+
+
+def zero(x: Any) -> Any:
+    return zero_from_primal(x, symbolic_zeros=True)
+
+
+def floored(
+    decorator: Any = checked_custom_jvp, symbolic_zeros: bool = False, **options: Any
+) -> Any:
+    f = decorator(jnp.floor, **options)
+    f.defjvp(lambda p, t: (f(*p), zero(p[0])), symbolic_zeros=symbolic_zeros)
+    return f
+
+
+def split(decorator: Any = checked_custom_jvp, **options: Any) -> Any:
+    f = decorator(lambda x: {"whole": jnp.floor(x), "rest": x}, **options)
+    f.defjvp(lambda p, t: (f(*p), {"whole": zero(p[0]), "rest": t[0]}))
+    return f
+
+
+def branching(decorator: Any = checked_custom_jvp, **options: Any) -> Any:
+    f = decorator(lambda x: x * 1, **options)
+    f.defjvp(lambda p, t: (f(*p), zero(p[0]) if p[0].ndim == 0 else t[0]))
+    return f
+
+
+def differentiate(f: Any) -> Any:
+    return jax.jacrev(f)(TWO)
+
+
+def refuses(make: Any) -> bool:
+    """Whether stock refuses the zero: not so where `jax_custom_jvp3` is on."""
+    try:
+        differentiate(make(jax.custom_jvp))
+    except TypeError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("make", [floored, split, branching])
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda make: make(**TYPED),
+        lambda make: make()(TWO),
+        lambda make: differentiate(make(eager=False)),
+        lambda make: jax.jvp(make(eager=False), (TWO,), (TWO,)),
+        lambda make: check(make(), TWO),
+    ],
+    ids=["import", "call", "grad", "jvp", "check"],
+)
+def test_a_symbolic_zero_that_jax_refuses(make: Any, run: Any) -> None:
+    if not refuses(make):
+        run(make)
+        return
+    error = found(lambda: run(make), "SH436", TypeError)
+    assert "is not defined with `symbolic_zeros=True`" in str(error)
+    assert "_jvp, symbolic_zeros=True)" in error.hint
+    assert "Argument 'SymbolicZero'" in error.finding.jax_says
+
+
+def test_a_symbolic_zero_from_a_rule_that_takes_them() -> None:
+    f = floored(symbolic_zeros=True, **TYPED)
+    assert jax.grad(f)(2.5) == jax.grad(jax.jit(f))(2.5) == 0
+    assert branching()(X).shape == X.shape
+
+
+# --- an output that depends on tangents -----------------------------------------------
+
+
+def joined(p: Any, t: Any) -> Any:
+    return jnp.concatenate([p[0], t[0]])[:3]
+
+
+def updated(p: Any, t: Any) -> Any:
+    return jax.lax.dynamic_update_slice(p[0], t[0][:1], (1,))
+
+
+def selected(p: Any, t: Any) -> Any:
+    return jnp.where(p[0] > 0, p[0], t[0])
+
+
+@pytest.mark.parametrize("out", [joined, updated, selected])
+def test_an_output_made_of_tangents(out: Any) -> None:
+    f = checked_custom_jvp(lambda x: x * 1, example_args=(X,))
+    found(lambda: f.defjvp(lambda p, t: (out(p, t), t[0])), "SH442")
+    f.defjvp(lambda p, t: (out(p, p), t[0]))
+
+
+# --- an array in a static position of a custom_jvp ------------------------------------
+
+
+INDICES = jnp.array([0, 2])
+
+
+def indexed(decorator: Any) -> Any:
+    f = decorator(lambda x, i: x.at[i].mul(1.0), nondiff_argnums=(1,))
+    f.defjvp(lambda i, p, t: (f(p[0], i), t[0].at[i].mul(1.0)))
+    return f
+
+
+def scaled(decorator: Any) -> Any:
+    f = decorator(lambda x, i: x * i["a"].sum(), nondiff_argnums=(1,))
+    f.defjvp(lambda i, p, t: (f(p[0], i), t[0] * i["a"].sum()))
+    return lambda x, i: f(x, {"a": i})
+
+
+def gathered(decorator: Any) -> Any:
+    f = decorator(lambda i, x: x[i].sum(), nondiff_argnums=(0,))
+    f.defjvp(lambda i, p, t: (f(i, p[0]), t[0][i].sum()))
+    return lambda x, i: f(i, x)
+
+
+FAIL = {
+    "jit": lambda f: jax.grad(lambda x: jax.jit(f)(x, INDICES).sum())(X),
+    "checkpoint": lambda f: jax.grad(lambda x: jax.checkpoint(f)(x, INDICES).sum())(X),
+    "cond": lambda f: jax.grad(lambda x: jax.lax.cond(True, f, f, x, INDICES).sum())(X),
+    "scan": lambda f: jax.grad(
+        lambda x: jax.lax.scan(lambda c, i: (c * f(x, i).sum(), None), 1.0, INDICES)[0]
+    )(X),
+}
+WORK = {
+    "eager": lambda f: jax.grad(lambda x: f(x, INDICES).sum())(X),
+    "jit of grad": lambda f: jax.jit(jax.grad(lambda x, i: f(x, i).sum()))(X, INDICES),
+    "jit forward": lambda f: jax.jit(f)(X, INDICES),
+    "vmap": lambda f: jax.grad(lambda x: jax.vmap(f, (None, 0))(x, INDICES).sum())(X),
+    "closed over": lambda f: jax.grad(jax.jit(lambda x: f(x, INDICES).sum()))(X),
+}
+takes_static_arrays = pytest.mark.skipif(
+    jax.__version_info__ < (0, 12) and jax.config.jax_custom_jvp3,
+    reason="there each is refused at the call",
+)
+
+
+@takes_static_arrays
+@pytest.mark.parametrize("make", [indexed, scaled, gathered])
+@pytest.mark.parametrize("way", [*FAIL, *WORK])
+def test_an_array_in_a_static_position_of_a_jvp_function(make: Any, way: str) -> None:
+    run = (FAIL | WORK)[way]
+    try:
+        wanted, fails = run(make(jax.custom_jvp)), False
+    except (UnexpectedTracerError, TypeError):
+        wanted, fails = None, True
+    if not jax.config.jax_custom_jvp3:
+        assert fails == (way in FAIL)
+    if not fails:
+        np.testing.assert_array_equal(run(make(checked_custom_jvp)), wanted)
+        return
+    error = found(lambda: run(make(checked_custom_jvp)), "SH422", UnexpectedTracerError)
+    assert error.path == "i"
+    assert "take `i` from `primals`" in error.hint
+
+
+@takes_static_arrays
+def test_an_array_in_a_static_position_is_advice_of_check() -> None:
+    (advice,) = check(indexed(checked_custom_jvp), X, INDICES).advice
+    assert advice.startswith("SH422 ")
+    assert check(indexed(checked_custom_jvp), X, np.array([0, 2])).advice == ()
