@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.detection import counting, measuring, running, stages, strategies
+from benchmarks.detection import (
+    counting,
+    measuring,
+    running,
+    stages,
+    strategies,
+    uses,
+)
 from benchmarks.detection.kinds import KINDS
 from benchmarks.detection.operators import FAMILIES, OPERATORS, Operator
 from benchmarks.detection.primitives import primitive
@@ -38,8 +45,10 @@ def test_mutants_are_caught_in_time(kind: int) -> None:
     operators = measuring.operators_of([kind])
     verdicts = list(measuring.verdicts(operators, 2, SEED, stock=False))
     assert len(verdicts) >= len(operators)
-    missed = [v for v in verdicts if not v.caught]
+    missed = [v for v in verdicts if v.is_fault and not v.caught]
     assert not missed, counting.Record.of(missed[0])
+    alarms = [v.alarm for v in verdicts if v.alarm is not None]
+    assert not alarms, (alarms[0].outcome, alarms[0].source)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -61,12 +70,12 @@ def test_gradients_of_right_primitives_are_those_of_their_expand() -> None:
         prim = eval(program.construct, scope)
         args = tuple(eval(arg, scope) for arg in program.args)
         with stages.quiet():
-            found, true = (gradient(stages.Call(f, args)) for f in (prim, prim.expand))
+            found, true = (gradient(uses.Call(f, args)) for f in (prim, prim.expand))
         jax.tree.map(assert_close, found, true)
 
 
-def gradient(call: stages.Call) -> Any:
-    return jax.jit(jax.grad(lambda moved: stages.total(call.on(moved))))(call.values)
+def gradient(call: uses.Call) -> Any:
+    return jax.jit(jax.grad(lambda moved: uses.total(call.on(moved))))(call.values)
 
 
 def assert_close(found: Any, true: Any) -> None:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
 from . import faults as faults
+from .asking import is_right
 from .operators import FAMILIES, OPERATORS, Operator
 from .stages import Outcome, Stage, run
 
@@ -26,6 +27,7 @@ class Verdict:
       without, given: where strict_hijax told it, types not known and known.
       stock: where stock JAX told it.
       source: its text.
+      is_fault: whether it is one for the installed JAX.
     """
 
     operator: Operator
@@ -33,10 +35,13 @@ class Verdict:
     given: Outcome
     stock: Outcome | None
     source: str
+    is_fault: bool = True
 
     def is_caught(self, *, typed: bool) -> bool:
         """Whether it was told, as what it is, no later than it must be."""
         outcome = self.given if typed else self.without
+        if self.operator.raises and not typed and not outcome.is_ours:
+            return outcome.stage is not None and outcome.stage <= Stage.RULE
         in_time = outcome.stage is not None and (
             outcome.stage <= self.operator.latest(typed=typed)
         )
@@ -45,6 +50,14 @@ class Verdict:
     @property
     def caught(self) -> bool:
         return self.is_caught(typed=False) and self.is_caught(typed=True)
+
+    @property
+    def alarm(self) -> Alarm | None:
+        """What is refused and no fault."""
+        for outcome in (self.without, self.given):
+            if not self.is_fault and outcome.stage is not None:
+                return Alarm(TAKEN, outcome, False, self.source)
+        return None
 
     @property
     def in_stock(self) -> str:
@@ -65,6 +78,8 @@ class Alarm:
     stock: bool
     source: str
 
+
+TAKEN = "mutant that JAX takes and gets right"
 
 _ANY_SIZE = (
     HealthCheck.too_slow,
@@ -99,6 +114,7 @@ def judge(operator: Operator, mutant: Any, *, stock: bool = True) -> Verdict:
         run(mutant, strict=True, typed=True),
         run(mutant, strict=False) if stock and operator.stock else None,
         mutant.source(strict=True, typed=False),
+        not (operator.asks and is_right(mutant, operator.original(mutant))),
     )
 
 

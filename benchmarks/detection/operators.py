@@ -35,6 +35,10 @@ class Operator:
       family: what kind of programs it is for.
       at_import: whether it must be told at import where types are known.
       stock: whether the fault exists without strict_hijax.
+      asks: whether the installed JAX decides: a mutant that it takes, and gets right,
+        is no fault, and must be accepted.
+      raises: whether the rule itself raises. Where types are not known, that comes out
+        as it is when JAX calls the rule.
       wants: what a program must have for it to apply.
     """
 
@@ -46,6 +50,8 @@ class Operator:
     family: str = "primitive"
     at_import: bool = True
     stock: bool = True
+    asks: bool = False
+    raises: bool = False
     wants: Mapping[str, Any] = field(default_factory=dict)
 
     def latest(self, *, typed: bool) -> Stage:
@@ -53,6 +59,10 @@ class Operator:
         if typed and (self.stage <= Stage.IMPORT or self.at_import):
             return Stage.IMPORT
         return self.stage
+
+    def original(self, mutant: Any) -> Any:
+        """The right program that a mutant was made of."""
+        return FAMILIES[self.family][1](mutant.spec)
 
     def programs(self) -> st.SearchStrategy[Any]:
         """Right programs to which it applies."""
@@ -74,11 +84,14 @@ class Operator:
 OPERATORS: list[Operator] = []
 
 
+_FIELDS = ("family", "at_import", "stock", "asks", "raises")
+
+
 def fault(
     kind: int, stage: Stage, *codes: str, **more: Any
 ) -> Callable[[Mutate], Mutate]:
     """Registers a generator of mutants; what is no field of `Operator` is wanted."""
-    fields = {k: more.pop(k) for k in ("family", "at_import", "stock") if k in more}
+    fields = {name: more.pop(name) for name in _FIELDS if name in more}
 
     def register(mutate: Mutate) -> Mutate:
         name = mutate.__name__.replace("_", " ")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .counting import KindRow, Record, as_json, rows_of
-from .measuring import Alarm, alarms, verdicts
+from .measuring import TAKEN, Alarm, alarms, verdicts
 from .operators import FAMILIES, OPERATORS
 
 SEED = 0
@@ -95,29 +95,39 @@ def fresh_seed() -> int:
     return random.SystemRandom().getrandbits(32)
 
 
-def tried(index: int, size: Size, seed: int) -> list[Record]:
+@dataclass
+class Part:
+    """Mutants that are faults, and how many right programs there were of a family."""
+
+    records: list[Record]
+    family: str
+    programs: int
+    alarms: list[Alarm]
+
+
+def tried(index: int, size: Size, seed: int) -> Part:
     """The mutants of one operator."""
-    return [
-        Record.of(verdict)
-        for verdict in verdicts([OPERATORS[index]], size.mutants, seed)
-    ]
+    found = list(verdicts([OPERATORS[index]], size.mutants, seed))
+    records = [Record.of(verdict) for verdict in found if verdict.is_fault]
+    stopped = [verdict.alarm for verdict in found if verdict.alarm is not None]
+    return Part(records, TAKEN, len(found) - len(records), stopped)
 
 
-def accepted(family: str, count: int, seed: int) -> tuple[str, int, list[Alarm]]:
-    """Right programs of one family: how many there were, and those stopped."""
+def accepted(family: str, count: int, seed: int) -> Part:
+    """Right programs of one family."""
     seen: list[int] = []
-    found = list(alarms([family], count, seed, seen.append))
-    return family, len(seen), found
+    stopped = list(alarms([family], count, seed, seen.append))
+    return Part([], family, len(seen), stopped)
 
 
 def run_all(size: Size, seed: int, say: Callable[[str], None]) -> Run:
     """Everything, on as many processes as there are processors."""
     started = time.perf_counter()
-    run = Run(seed, programs=dict.fromkeys(FAMILIES, 0))
+    run = Run(seed, programs=dict.fromkeys((*FAMILIES, TAKEN), 0))
     context = multiprocessing.get_context("spawn")
     workers = len(os.sched_getaffinity(0))
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        tasks: list[Future[Any]] = [
+        tasks: list[Future[Part]] = [
             pool.submit(tried, index, size, seed) for index in range(len(OPERATORS))
         ]
         tasks += [
@@ -139,13 +149,10 @@ def _chunks(count: int) -> Iterator[int]:
         yield min(_CHUNK, count - start)
 
 
-def _add(run: Run, result: list[Record] | tuple[str, int, list[Alarm]]) -> None:
-    if isinstance(result, list):
-        run.records += result
-        return
-    family, count, found = result
-    run.programs[family] += count
-    run.alarms += found
+def _add(run: Run, part: Part) -> None:
+    run.records += part.records
+    run.programs[part.family] += part.programs
+    run.alarms += part.alarms
 
 
 def _progress(run: Run, done: int, tasks: int) -> str:

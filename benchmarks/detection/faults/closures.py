@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from benchmarks.detection.operators import fault
 from benchmarks.detection.source import Function
-from benchmarks.detection.stages import Stage, total
+from benchmarks.detection.stages import Stage
+from benchmarks.detection.uses import total
 
 
 def _outer(around: Callable[[Any], Any]) -> Callable[[Function, dict[str, Any]], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.detection import stages
+from benchmarks.detection import uses
 from benchmarks.detection.operators import fault
 from benchmarks.detection.source import Method, Primitive
 from benchmarks.detection.stages import Stage
@@ -145,7 +145,7 @@ def with_refs_for_the_gradients(p: Primitive) -> Mutants:
     """`with_refs` alone differentiates: the accumulators are of the other class."""
     for make in (untouched, wrong_types, _no_values):
         for mutant in make(p, "vjp_bwd", _all(p)):
-            yield mutant.but(notes={"only": (stages.into_refs,)})
+            yield mutant.but(notes={"only": (uses.into_refs,)})
 
 
 @fault(
@@ -185,9 +185,11 @@ def with_cotangents(p: Primitive, *results: str) -> Mutants:
 
 
 RETURNING = ("retval", "logs")
+_AS_TAKEN = ("SH313", "SH314", "SH315", "SH316")
+"""Newer versions take one cotangent for all; it then has the wrong type."""
 
 
-@fault(23, Stage.RULE, "SH313", reverse_in=RETURNING)
+@fault(23, Stage.RULE, *_AS_TAKEN, reverse_in=RETURNING, asks=True)
 def cotangents_that_are_no_tuple(p: Primitive) -> Mutants:
     yield from with_cotangents(
         p,
@@ -203,14 +205,14 @@ def cotangents_that_are_no_tuple(p: Primitive) -> Mutants:
     )
 
 
-@fault(23, Stage.RULE, "SH313", reverse_in=RETURNING)
+@fault(23, Stage.RULE, *_AS_TAKEN, reverse_in=RETURNING, asks=True)
 def another_number_of_cotangents(p: Primitive) -> Mutants:
     yield from with_cotangents(
         p, "(*cts, None)", "cts[:-1]", "cts + cts", "(cts, cts, cts, cts, cts)"
     )
 
 
-@fault(23, Stage.RULE, "SH314", reverse_in=RETURNING)
+@fault(23, Stage.RULE, "SH314", reverse_in=RETURNING, asks=True)
 def a_cotangent_of_another_structure(p: Primitive) -> Mutants:
     for i, tree in enumerate(p.spec.inputs):
         others = list(other_structures(tree, f"cts[{i}]"))
@@ -260,7 +262,7 @@ def a_number_of_python_for_another_type(p: Primitive) -> Mutants:
             yield p.having(**{name: p.method(name).then(f"ct_{i} = 1.0")})
 
 
-@fault(24, Stage.RULE, "SH313", "SH309", "SH115", reverse="logs")
+@fault(24, Stage.RULE, "SH313", "SH309", "SH115", reverse="logs", asks=True)
 def no_pair_of_cotangents_and_logs(p: Primitive) -> Mutants:
     """Two cotangents alone are taken for cotangents and logs."""
     _, rule, _ = _rule_and_cotangents(p)
@@ -301,7 +303,7 @@ def transpose_that_returns_cotangents(p: Primitive) -> Mutants:
     for result in (ct, f"tuple([{ct}])", f"({ct},)", f"[{ct}]", f"({ct}, None)"):
         for sink in (rule.sink, ()):
             changed = p.having(transpose=rule.giving(result).but(sink=sink))
-            yield changed.but(notes={"only": (stages.transposed,)})
+            yield changed.but(notes={"only": (uses.transposed,)})
 
 
 @fault(26, Stage.RULE, "SH311", has=("transpose",))

@@ -80,7 +80,7 @@ def _with(f: Function, text: str) -> Function:
     return f.having(bwd=rule.giving(f"{text}, None" if logs else text))
 
 
-@fault(30, Stage.CALL, "SH414", form_in=RETURNING, **FUNCTION)
+@fault(30, Stage.CALL, "SH414", form_in=RETURNING, asks=True, **FUNCTION)
 def bwd_without_a_tuple(f: Function) -> Mutants:
     for text in (
         "jnp.float32(1)",
@@ -94,7 +94,7 @@ def bwd_without_a_tuple(f: Function) -> Mutants:
         yield _with(f, text)
 
 
-@fault(30, Stage.CALL, "SH414", form_in=RETURNING, **FUNCTION)
+@fault(30, Stage.CALL, "SH414", form_in=RETURNING, asks=True, **FUNCTION)
 def bwd_with_another_number_of_cotangents(f: Function) -> Mutants:
     for text in ("(*cts, None)", "cts[:-1]", "cts + cts", "(*cts, *cts, cts[0])"):
         yield _with(f, text)
@@ -111,7 +111,7 @@ def _not_copied(i: int, texts: Iterator[str]) -> Iterator[str]:
             yield text
 
 
-@fault(30, Stage.CALL, "SH415", form_in=RETURNING, **FUNCTION)
+@fault(30, Stage.CALL, "SH415", form_in=RETURNING, asks=True, **FUNCTION)
 def bwd_with_a_cotangent_of_another_structure(f: Function) -> Mutants:
     for i, tree in enumerate(f.spec.inputs):
         for text in _not_copied(i, other_structures(tree, f"cts[{i}]")):
@@ -156,7 +156,7 @@ def bwd_with_a_cotangent_that_is_no_value(f: Function) -> Mutants:
 # --- 30: logs -------------------------------------------------------------------------
 
 
-@fault(30, Stage.CALL, "SH420", "SH414", form_in=LOGGING, **FUNCTION)
+@fault(30, Stage.CALL, "SH420", "SH414", form_in=LOGGING, asks=True, **FUNCTION)
 def no_pair_of_cotangents_and_their_logs(f: Function) -> Mutants:
     """Two cotangents alone are taken for cotangents and logs."""
     rule = f.method("bwd").then(f"cts, _ = {f.method('bwd').result}")

@@ -126,7 +126,7 @@ def an_output_of_another_type(f: Function) -> Mutants:
             yield f.having(jvp=f.method("jvp").then(line))
 
 
-@fault(33, Stage.CALL, "SH435", **ONE)
+@fault(33, Stage.CALL, "SH435", asks=True, **ONE)
 def a_tangent_of_another_structure(f: Function) -> Mutants:
     rule = f.method("jvp").then(f"dots = {_dots(f)}")
     for text in (*other_structures(f.spec.output, "dots"), "None"):

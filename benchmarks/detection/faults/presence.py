@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from benchmarks.detection import stages
+from benchmarks.detection import uses
 from benchmarks.detection.operators import fault
 from benchmarks.detection.primitives import NEW, Writer
 from benchmarks.detection.source import Method, Primitive
@@ -51,11 +51,11 @@ def only_a_backward_rule(p: Primitive) -> Mutants:
 
 
 _USES = {
-    "jvp": stages.forward_mode,
-    "remat": stages.checkpointed,
-    "linearize": stages.linearized,
-    "vmap": stages.mapped,
-    "transpose": stages.transposed,
+    "jvp": uses.forward_mode,
+    "remat": uses.checkpointed,
+    "linearize": uses.linearized,
+    "vmap": uses.mapped,
+    "transpose": uses.transposed,
 }
 
 

@@ -44,7 +44,7 @@ def a_cotangent_of_another_type_by_a_rule_of_the_instance(p: Primitive) -> Mutan
     yield from _on_the_instance(p, "vjp_bwd", wrong_types(p, "vjp_bwd", places))
 
 
-@fault(23, Stage.RULE, "SH313", reverse="retval")
+@fault(23, Stage.RULE, "SH313", reverse="retval", asks=True)
 def cotangents_of_a_rule_of_the_instance_that_are_no_tuple(p: Primitive) -> Mutants:
     mutants = with_cotangents(p, "list(cts)", "iter(cts)", "dict(enumerate(cts))")
     yield from _on_the_instance(p, "vjp_bwd_retval", mutants)

@@ -56,14 +56,14 @@ def _tangents(p: Primitive, name: str, text: str) -> Primitive:
     return p.having(**{name: kept.giving(result)})
 
 
-@fault(25, Stage.RULE, "SH323", jvp="hand")
+@fault(25, Stage.RULE, "SH323", jvp="hand", asks=True)
 def tangents_of_another_structure(p: Primitive) -> Mutants:
     for name in _tangent_rules(p):
         for text in other_structures(p.spec.output, "dots"):
             yield _tangents(p, name, text)
 
 
-@fault(25, Stage.RULE, "SH323", lin="hand")
+@fault(25, Stage.RULE, "SH323", lin="hand", asks=True)
 def tangents_of_another_structure_from_linearized(p: Primitive) -> Mutants:
     for text in other_structures(p.spec.output, "dots"):
         yield _tangents(p, "linearized", text)
@@ -134,7 +134,7 @@ def an_output_of_a_primitive_that_depends_on_a_tangent(p: Primitive) -> Mutants:
 # --- 27: batch ------------------------------------------------------------------------
 
 
-@fault(27, Stage.RULE, "SH330", "SH301", "SH331", has=("vmap",))
+@fault(27, Stage.RULE, "SH330", "SH301", "SH331", has=("vmap",), asks=True)
 def no_pair_of_outputs_and_dimensions(p: Primitive) -> Mutants:
     """An output that is a pair is taken for an output and its dimensions."""
     rule = p.method("batch")
@@ -149,7 +149,7 @@ def no_pair_of_outputs_and_dimensions(p: Primitive) -> Mutants:
         yield p.having(batch=rule.giving(result))
 
 
-@fault(27, Stage.RULE, "SH331", "SH332", has=("vmap",))
+@fault(27, Stage.RULE, "SH331", "SH332", has=("vmap",), asks=True)
 def dimensions_of_another_structure(p: Primitive) -> Mutants:
     rule = p.method("batch")
     for text in other_structures(p.spec.output, "dims_out"):
@@ -215,7 +215,7 @@ def no_flags_and_primitive(p: Primitive) -> Mutants:
         yield p.having(dce=rule.giving(result))
 
 
-@fault(28, Stage.RULE, "SH342", has=("dce",))
+@fault(28, Stage.RULE, "SH342", has=("dce",), asks=True)
 def flags_of_another_structure(p: Primitive) -> Mutants:
     rule = p.method("dce")
     ins, outs = too_many_flags(p.spec.inputs), too_many_flags(p.spec.output)
