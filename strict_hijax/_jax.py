@@ -58,6 +58,9 @@ try:
     from jax._src.core import typematch as typematch
     from jax._src.core import typeof as typeof
     from jax._src.custom_derivatives import CustomVJPPrimal as CustomVJPPrimal
+    from jax._src.custom_derivatives import (
+        _check_for_returned_refs,  # pyright: ignore[reportPrivateUsage]
+    )
     from jax._src.custom_derivatives import custom_jvp as _CustomJVP
     from jax._src.custom_derivatives import custom_vjp as _CustomVJP
     from jax._src.debugging import DebugEffect as DebugEffect
@@ -155,9 +158,12 @@ def bwd_checks_disabled() -> bool:
     return bool(_config.disable_bwd_checks.value)
 
 
-def mutable_array_checks() -> bool:
-    """Whether JAX refuses Refs that alias or leave (`jax_mutable_array_checks`)."""
-    return bool(_config.mutable_array_checks.value)
+def check_returned_refs(
+    fwd: Any, result: Any, args: Sequence[Any], outputs: int
+) -> None:
+    """Raise ValueError for Refs that fwd may not return, if JAX looks at them."""
+    if _config.mutable_array_checks.value:
+        _check_for_returned_refs(fwd, result, "fwd", args, outputs)
 
 
 def custom_vjp3_enabled() -> bool:

@@ -51,7 +51,7 @@ def _findings(
     if not isinstance(result, list | tuple) or len(result) != 2:
         return [_no_pair(rules, role, result, primal)]
     out, residuals = result
-    refs = list(returned_ref_findings(rules, out, residuals, args))
+    refs = returned_ref_findings(rules, out, residuals, args)
     if refs and role == "fwd":
         return refs
     findings = [] if primal is None else list(_output(rules, role, out, primal))
