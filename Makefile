@@ -18,9 +18,10 @@ NEWEST := $(lastword $(SUPPORTED))
 BETWEEN := $(filter-out $(OLDEST) $(NEWEST),$(SUPPORTED))
 MINORS := 14 13 12
 
-# What JAX takes and refuses, and what we do; the rest differs in no version between.
-CONTRACTS := $(wildcard tests/test_*accepts*.py tests/test_*results*.py \
-  tests/test_jax_errors*.py tests/test_cotangents.py tests/test_tangents.py)
+# What a version between is tested on: what JAX takes and refuses, and what we do then.
+CONTRACTS := $(wildcard tests/test_*accepts*.py tests/test_*result*.py \
+  tests/test_ordinary*.py tests/test_jax_errors*.py tests/test_cotangents.py \
+  tests/test_tangents.py)
 
 NAMES = $(or $(PYTHON),$(MINORS:%=python3.%) python3 python)
 PIP := -m pip --disable-pip-version-check -qq

@@ -116,7 +116,8 @@ def test_all_is_tested_on_the_newest_and_the_oldest_jax_and_less_between():
         some = files(by_version[version])
         assert all(path.is_file() for path in some)
         names = {path.stem.removeprefix("test_") for path in some}
-        assert {"results", "accepts_primitives", "custom_vjp_results"} <= names
+        assert {"results", "result_shapes", "accepts_primitives"} <= names
+        assert {"custom_vjp_results", "ordinary_programs"} <= names
         assert {"custom_vjp_accepts", "jax_errors", "cotangents", "tangents"} <= names
 
 
