@@ -1,7 +1,8 @@
-"""Faults that users reported: each is told where it can be, and what is right is not."""
+"""Faults that users reported: told where they can be, and never where all is right."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,12 @@ import pytest
 from jax.custom_derivatives import zero_from_primal
 from jax.errors import UnexpectedTracerError
 
-from strict_hijax import StrictHijaxError, check, checked_custom_jvp
+from strict_hijax import (
+    StrictHijaxError,
+    check,
+    checked_custom_jvp,
+    checked_custom_vjp,
+)
 from tests.primitives import X
 
 TWO = jnp.float32(2)
@@ -122,7 +128,7 @@ def test_an_output_made_of_tangents(out: Any) -> None:
 # --- an array in a static position of a custom_jvp ------------------------------------
 
 
-I = jnp.array([0, 2])
+IX = jnp.array([0, 2])
 
 
 def indexed(decorator: Any) -> Any:
@@ -144,19 +150,19 @@ def gathered(decorator: Any) -> Any:
 
 
 FAIL = {
-    "jit": lambda f: jax.grad(lambda x: jax.jit(f)(x, I).sum())(X),
-    "checkpoint": lambda f: jax.grad(lambda x: jax.checkpoint(f)(x, I).sum())(X),
-    "cond": lambda f: jax.grad(lambda x: jax.lax.cond(True, f, f, x, I).sum())(X),
+    "jit": lambda f: jax.grad(lambda x: jax.jit(f)(x, IX).sum())(X),
+    "checkpoint": lambda f: jax.grad(lambda x: jax.checkpoint(f)(x, IX).sum())(X),
+    "cond": lambda f: jax.grad(lambda x: jax.lax.cond(True, f, f, x, IX).sum())(X),
     "scan": lambda f: jax.grad(
-        lambda x: jax.lax.scan(lambda c, i: (c * f(x, i).sum(), None), 1.0, I)[0]
+        lambda x: jax.lax.scan(lambda c, i: (c * f(x, i).sum(), None), 1.0, IX)[0]
     )(X),
 }
 WORK = {
-    "eager": lambda f: jax.grad(lambda x: f(x, I).sum())(X),
-    "jit of grad": lambda f: jax.jit(jax.grad(lambda x, i: f(x, i).sum()))(X, I),
-    "jit forward": lambda f: jax.jit(f)(X, I),
-    "vmap": lambda f: jax.grad(lambda x: jax.vmap(f, (None, 0))(x, I).sum())(X),
-    "closed over": lambda f: jax.grad(jax.jit(lambda x: f(x, I).sum()))(X),
+    "eager": lambda f: jax.grad(lambda x: f(x, IX).sum())(X),
+    "jit of grad": lambda f: jax.jit(jax.grad(lambda x, i: f(x, i).sum()))(X, IX),
+    "jit forward": lambda f: jax.jit(f)(X, IX),
+    "vmap": lambda f: jax.grad(lambda x: jax.vmap(f, (None, 0))(x, IX).sum())(X),
+    "closed over": lambda f: jax.grad(jax.jit(lambda x: f(x, IX).sum()))(X),
 }
 takes_static_arrays = pytest.mark.skipif(
     jax.__version_info__ < (0, 12) and jax.config.jax_custom_jvp3,
@@ -185,6 +191,44 @@ def test_an_array_in_a_static_position_of_a_jvp_function(make: Any, way: str) ->
 
 @takes_static_arrays
 def test_an_array_in_a_static_position_is_advice_of_check() -> None:
-    (advice,) = check(indexed(checked_custom_jvp), X, I).advice
+    (advice,) = check(indexed(checked_custom_jvp), X, IX).advice
     assert advice.startswith("SH422 ")
     assert check(indexed(checked_custom_jvp), X, np.array([0, 2])).advice == ()
+
+
+# --- a keyword-only parameter among `nondiff_argnames` --------------------------------
+
+
+def keyword(x: Any, *, block: Any = False) -> Any:
+    return x * 1
+
+
+def needed(x: Any, *, block: Any) -> Any:
+    return x * 1
+
+
+def last_of_two(x: Any, n: Any, *, block: Any = False) -> Any:
+    return x * n
+
+
+@pytest.mark.parametrize("decorator", [checked_custom_jvp, checked_custom_vjp])
+@pytest.mark.parametrize("fun", [keyword, needed, last_of_two])
+def test_a_keyword_only_name_is_refused(decorator: Any, fun: Any) -> None:
+    names = ("n", "block") if fun is last_of_two else ("block",)
+    make = functools.partial(decorator, fun, nondiff_argnames=names)
+    error = found(make, "SH406", TypeError)
+    assert error.path == "block"
+    assert "`nondiff_argnames` with 'block', which is keyword-only" in str(error)
+
+
+def test_a_keyword_only_default_that_nobody_names() -> None:
+    f = checked_custom_jvp(keyword)
+    f.defjvp(lambda p, t: (f(*p), t[0]))
+    assert jax.grad(f)(TWO) == 1
+
+
+def test_a_positional_name() -> None:
+    f = checked_custom_jvp(lambda x, block=2: x * block, nondiff_argnames=("block",))
+    f.defjvp(lambda block, p, t: (f(*p, block), t[0] * block))
+    assert jax.grad(f)(TWO) == 2
+    assert jax.grad(lambda x: f(x, block=3))(TWO) == 3
