@@ -232,3 +232,61 @@ def test_a_positional_name() -> None:
     f.defjvp(lambda block, p, t: (f(*p, block), t[0] * block))
     assert jax.grad(f)(TWO) == 2
     assert jax.grad(lambda x: f(x, block=3))(TWO) == 3
+
+
+# --- arithmetic on a float0 -----------------------------------------------------------
+
+
+def summed(tangent: Any) -> Any:
+    f = checked_custom_jvp(lambda x, y: x + y)
+    f.defjvp(lambda p, t: (f(*p), tangent(*t)))
+    return f
+
+
+def weighted(tangent: Any) -> Any:
+    f = checked_custom_jvp(lambda n, x, p: x * p["y"], nondiff_argnums=(0,))
+    f.defjvp(lambda n, p, t: (f(n, *p), tangent(t[0] * p[1]["y"], t[1]["y"])))
+    return lambda x, y: f("n", x, {"y": y})
+
+
+def each_part(tangent: Any) -> Any:
+    f = checked_custom_jvp(lambda x, y: x + y)
+    f.defjvps(lambda t, out, x, y: t, lambda t, out, *_: tangent(out * 0, t))
+    return f
+
+
+@pytest.mark.parametrize(
+    ("make", "path"), [(summed, "y"), (weighted, "p['y']"), (each_part, "y")]
+)
+@pytest.mark.parametrize("wrong", [jnp.add, jnp.subtract, jnp.multiply])
+def test_a_float0_tangent_in_arithmetic(make: Any, path: str, wrong: Any) -> None:
+    for differentiate in (jax.grad, lambda f: jax.jit(jax.grad(f))):
+        error = found(
+            lambda d=differentiate: d(make(wrong))(1.0, 1), "SH424", TypeError
+        )
+        assert f"the tangent of `{path}`, which is float0" in str(error)
+        assert "raised at tests/test_reported_faults.py:" in str(error)
+    assert jax.grad(make(lambda x, y: x))(1.0, 1) == 1
+    assert jax.jvp(make(jnp.add), (TWO, TWO), (TWO, TWO))  # of floats it is right
+
+
+def test_a_float0_tangent_is_told_at_import() -> None:
+    f = checked_custom_jvp(lambda x, y: x + y, example_args=(1.0, 1))
+    error = found(
+        lambda: f.defjvp(lambda p, t: (f(*p), t[0] + t[1])), "SH424", TypeError
+    )
+    assert "the tangent of `y`, which is float0" in str(error)
+
+
+def counted(cotangent: Any, **options: Any) -> Any:
+    f = checked_custom_vjp(lambda x: (x * 2, jnp.int32(1)), **options)
+    f.defvjp(lambda x: (f(x), None), lambda _, g: (cotangent(g[0] * 2, g[1]),))
+    return lambda x: f(x)[0]
+
+
+@pytest.mark.parametrize("wrong", [jnp.add, jnp.subtract, jnp.multiply])
+def test_a_float0_cotangent_in_arithmetic(wrong: Any) -> None:
+    error = found(lambda: jax.grad(counted(wrong))(1.0), "SH424", TypeError)
+    assert "the cotangent of an output of integers, which is float0" in str(error)
+    found(lambda: counted(wrong, **TYPED), "SH424", TypeError)
+    assert jax.grad(counted(lambda g, _: g, **TYPED))(1.0) == 2
