@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,12 @@ import pytest
 from jax.custom_derivatives import zero_from_primal
 from jax.errors import UnexpectedTracerError
 
-from strict_hijax import StrictHijaxError, check, checked_custom_jvp
+from strict_hijax import (
+    StrictHijaxError,
+    check,
+    checked_custom_jvp,
+    checked_custom_vjp,
+)
 from tests.primitives import X
 
 TWO = jnp.float32(2)
@@ -122,7 +128,7 @@ def test_an_output_made_of_tangents(out: Any) -> None:
 # --- an array in a static position of a custom_jvp ------------------------------------
 
 
-INDICES = jnp.array([0, 2])
+IX = jnp.array([0, 2])
 
 
 def indexed(decorator: Any) -> Any:
@@ -144,19 +150,19 @@ def gathered(decorator: Any) -> Any:
 
 
 FAIL = {
-    "jit": lambda f: jax.grad(lambda x: jax.jit(f)(x, INDICES).sum())(X),
-    "checkpoint": lambda f: jax.grad(lambda x: jax.checkpoint(f)(x, INDICES).sum())(X),
-    "cond": lambda f: jax.grad(lambda x: jax.lax.cond(True, f, f, x, INDICES).sum())(X),
+    "jit": lambda f: jax.grad(lambda x: jax.jit(f)(x, IX).sum())(X),
+    "checkpoint": lambda f: jax.grad(lambda x: jax.checkpoint(f)(x, IX).sum())(X),
+    "cond": lambda f: jax.grad(lambda x: jax.lax.cond(True, f, f, x, IX).sum())(X),
     "scan": lambda f: jax.grad(
-        lambda x: jax.lax.scan(lambda c, i: (c * f(x, i).sum(), None), 1.0, INDICES)[0]
+        lambda x: jax.lax.scan(lambda c, i: (c * f(x, i).sum(), None), 1.0, IX)[0]
     )(X),
 }
 WORK = {
-    "eager": lambda f: jax.grad(lambda x: f(x, INDICES).sum())(X),
-    "jit of grad": lambda f: jax.jit(jax.grad(lambda x, i: f(x, i).sum()))(X, INDICES),
-    "jit forward": lambda f: jax.jit(f)(X, INDICES),
-    "vmap": lambda f: jax.grad(lambda x: jax.vmap(f, (None, 0))(x, INDICES).sum())(X),
-    "closed over": lambda f: jax.grad(jax.jit(lambda x: f(x, INDICES).sum()))(X),
+    "eager": lambda f: jax.grad(lambda x: f(x, IX).sum())(X),
+    "jit of grad": lambda f: jax.jit(jax.grad(lambda x, i: f(x, i).sum()))(X, IX),
+    "jit forward": lambda f: jax.jit(f)(X, IX),
+    "vmap": lambda f: jax.grad(lambda x: jax.vmap(f, (None, 0))(x, IX).sum())(X),
+    "closed over": lambda f: jax.grad(jax.jit(lambda x: f(x, IX).sum()))(X),
 }
 takes_static_arrays = pytest.mark.skipif(
     jax.__version_info__ < (0, 12) and jax.config.jax_custom_jvp3,
@@ -185,6 +191,102 @@ def test_an_array_in_a_static_position_of_a_jvp_function(make: Any, way: str) ->
 
 @takes_static_arrays
 def test_an_array_in_a_static_position_is_advice_of_check() -> None:
-    (advice,) = check(indexed(checked_custom_jvp), X, INDICES).advice
+    (advice,) = check(indexed(checked_custom_jvp), X, IX).advice
     assert advice.startswith("SH422 ")
     assert check(indexed(checked_custom_jvp), X, np.array([0, 2])).advice == ()
+
+
+# --- a keyword-only parameter among `nondiff_argnames` --------------------------------
+
+
+def keyword(x: Any, *, block: Any = False) -> Any:
+    return x * 1
+
+
+def needed(x: Any, *, block: Any) -> Any:
+    return x * 1
+
+
+def last_of_two(x: Any, n: Any, *, block: Any = False) -> Any:
+    return x * n
+
+
+@pytest.mark.parametrize("decorator", [checked_custom_jvp, checked_custom_vjp])
+@pytest.mark.parametrize("fun", [keyword, needed, last_of_two])
+def test_a_keyword_only_name_is_refused(decorator: Any, fun: Any) -> None:
+    names = ("n", "block") if fun is last_of_two else ("block",)
+    make = functools.partial(decorator, fun, nondiff_argnames=names)
+    error = found(make, "SH406", TypeError)
+    assert error.path == "block"
+    assert "`nondiff_argnames` with 'block', which is keyword-only" in str(error)
+
+
+def test_a_keyword_only_default_that_nobody_names() -> None:
+    f = checked_custom_jvp(keyword)
+    f.defjvp(lambda p, t: (f(*p), t[0]))
+    assert jax.grad(f)(TWO) == 1
+
+
+def test_a_positional_name() -> None:
+    f = checked_custom_jvp(lambda x, block=2: x * block, nondiff_argnames=("block",))
+    f.defjvp(lambda block, p, t: (f(*p, block), t[0] * block))
+    assert jax.grad(f)(TWO) == 2
+    assert jax.grad(lambda x: f(x, block=3))(TWO) == 3
+
+
+# --- arithmetic on a float0 -----------------------------------------------------------
+
+
+def summed(tangent: Any) -> Any:
+    f = checked_custom_jvp(lambda x, y: x + y)
+    f.defjvp(lambda p, t: (f(*p), tangent(*t)))
+    return f
+
+
+def weighted(tangent: Any) -> Any:
+    f = checked_custom_jvp(lambda n, x, p: x * p["y"], nondiff_argnums=(0,))
+    f.defjvp(lambda n, p, t: (f(n, *p), tangent(t[0] * p[1]["y"], t[1]["y"])))
+    return lambda x, y: f("n", x, {"y": y})
+
+
+def each_part(tangent: Any) -> Any:
+    f = checked_custom_jvp(lambda x, y: x + y)
+    f.defjvps(lambda t, out, x, y: t, lambda t, out, *_: tangent(out * 0, t))
+    return f
+
+
+@pytest.mark.parametrize(
+    ("make", "path"), [(summed, "y"), (weighted, "p['y']"), (each_part, "y")]
+)
+@pytest.mark.parametrize("wrong", [jnp.add, jnp.subtract, jnp.multiply])
+def test_a_float0_tangent_in_arithmetic(make: Any, path: str, wrong: Any) -> None:
+    for differentiate in (jax.grad, lambda f: jax.jit(jax.grad(f))):
+        error = found(
+            lambda d=differentiate: d(make(wrong))(1.0, 1), "SH424", TypeError
+        )
+        assert f"the tangent of `{path}`, which is float0" in str(error)
+        assert "raised at tests/test_reported_faults.py:" in str(error)
+    assert jax.grad(make(lambda x, y: x))(1.0, 1) == 1
+    assert jax.jvp(make(jnp.add), (TWO, TWO), (TWO, TWO))  # of floats it is right
+
+
+def test_a_float0_tangent_is_told_at_import() -> None:
+    f = checked_custom_jvp(lambda x, y: x + y, example_args=(1.0, 1))
+    error = found(
+        lambda: f.defjvp(lambda p, t: (f(*p), t[0] + t[1])), "SH424", TypeError
+    )
+    assert "the tangent of `y`, which is float0" in str(error)
+
+
+def counted(cotangent: Any, **options: Any) -> Any:
+    f = checked_custom_vjp(lambda x: (x * 2, jnp.int32(1)), **options)
+    f.defvjp(lambda x: (f(x), None), lambda _, g: (cotangent(g[0] * 2, g[1]),))
+    return lambda x: f(x)[0]
+
+
+@pytest.mark.parametrize("wrong", [jnp.add, jnp.subtract, jnp.multiply])
+def test_a_float0_cotangent_in_arithmetic(wrong: Any) -> None:
+    error = found(lambda: jax.grad(counted(wrong))(1.0), "SH424", TypeError)
+    assert "the cotangent of an output of integers, which is float0" in str(error)
+    found(lambda: counted(wrong, **TYPED), "SH424", TypeError)
+    assert jax.grad(counted(lambda g, _: g, **TYPED))(1.0) == 2

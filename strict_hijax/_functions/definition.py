@@ -384,6 +384,8 @@ def _bad_names(rules: FunctionRules, argnames: tuple[Any, ...]) -> Iterator[Find
     for index, name in enumerate(argnames):
         twice = name in argnames[:index]
         if name in parameters and not twice:
+            if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+                yield _keyword_only_name(rules, name)
             continue
         what = (
             f"{name!r} twice" if twice else f"{name!r}, which it has no parameter for"
@@ -397,6 +399,22 @@ def _bad_names(rules: FunctionRules, argnames: tuple[Any, ...]) -> Iterator[Find
             got=repr(name),
             remedies=tuple(f"nondiff_argnames=({n!r},)" for n in parameters),
         )
+
+
+def _keyword_only_name(rules: FunctionRules, name: str) -> Finding:
+    return rules.finding(
+        "SH406",
+        None,
+        f"has `nondiff_argnames` with {name!r}, which is keyword-only: JAX gives all "
+        "arguments by position, and refuses every call that passes it.",
+        path=name,
+        location=rules.location("primal"),
+        expected=f"`{name}` as a positional parameter",
+        got=f"`{name}` after the `*`",
+        jax_says="The following keyword arguments could not be resolved to positions: "
+        + name,
+        remedies=("drop the `*`", f"functools.partial({rules.called}, {name}=...)"),
+    )
 
 
 def _no_signature(rules: FunctionRules, argnames: tuple[Any, ...]) -> Finding:

@@ -18,6 +18,7 @@ from strict_hijax._raised import (
     raised_at,
 )
 from strict_hijax._report import describe_all
+from strict_hijax._types import has_no_tangent, paths_of, tangent_type
 
 from .advice import order_advice
 from .rules import FunctionRules, Inputs
@@ -57,6 +58,8 @@ def untraceable_finding(
     rules: FunctionRules, role: str, inputs: Inputs, error: Exception
 ) -> Finding:
     """The finding about a rule that raised when it was traced."""
+    if is_about_float0(error):
+        return _float0_finding(rules, role, inputs, error)
     kind = error.code if isinstance(error, StrictHijaxError) else type(error).__name__
     place = raised_at(error)
     raised = first_line(error) if has_text(error) else kind
@@ -84,6 +87,35 @@ def untraceable_finding(
         got=raised,
         facts=tuple(facts),
         remedies=tuple(remedies),
+    )
+
+
+def is_about_float0(error: Exception) -> bool:
+    """Whether JAX refuses to compute with a tangent or cotangent of integers."""
+    return isinstance(error, TypeError) and "with a float0 array" in str(error)
+
+
+def _float0_finding(
+    rules: FunctionRules, role: str, inputs: Inputs, error: Exception
+) -> Finding:
+    whose, what = "an output of integers", "cotangent"
+    if role == "jvp":
+        paths = paths_of(inputs.treedef, rules.dynamic_names(inputs.count))
+        found = zip(paths, map(tangent_type, inputs.avals), strict=True)
+        names = [f"`{path}`" for path, aval in found if has_no_tangent(aval)]
+        whose, what = " or ".join(names), "tangent"
+    return rules.finding(
+        "SH424",
+        role,
+        f"computes with the {what} of {whose}, which is float0: integers have none.",
+        expected=f"a rule that leaves the {what} of {whose} alone",
+        got=first_line(error),
+        facts=() if (place := raised_at(error)) is None else (place,),
+        jax_says=str(error).partition("\n")[0],
+        remedies=(
+            f"leave out the term with the {what} of {whose}",
+            f"if {what}.dtype != jax.dtypes.float0: ...   # where it may be a float",
+        ),
     )
 
 

@@ -22,11 +22,11 @@ class JvpWrapper(RuleWrapper):
 
         @named_like(rules.jvp)
         def jvp(*args: Any) -> Any:
-            result = self.run("jvp", code, args)
             primals = list(args[count])
             for index, value in zip(rules.nondiff_argnums, args, strict=False):
                 primals.insert(index, value)
             inputs = Inputs.of(primals, rules.nondiff_argnums)
+            result = self.run("jvp", code, args, inputs)
             primal = None if inputs is None else self.primal.known_outputs(inputs)
             found = jvp_findings(rules, result, primal)
             self.raise_certain(found, inputs, "jvp")

@@ -20,7 +20,7 @@ from jax.errors import UnexpectedTracerError
 from strict_hijax import _jax, _jax_traces
 from strict_hijax._accumulators import Watches
 from strict_hijax._effects import EffectPolicy, Recorded, effect_findings
-from strict_hijax._errors import Finding
+from strict_hijax._errors import Finding, untraceable_error
 from strict_hijax._ignoring import raise_findings, without_ignored
 from strict_hijax._types import any_zero
 
@@ -28,6 +28,7 @@ from .backward_results import backward_findings
 from .call_keys import CodeKey, code_key
 from .closed_over import explain_tracer, unusable_findings
 from .cotangents import cotangent_finding
+from .exceptions import is_about_float0, untraceable_finding
 from .forward_results import OutputTypes, forward_findings
 from .progress import in_progress
 from .rules import FunctionRules, Inputs
@@ -150,7 +151,7 @@ class RuleWrapper:
             if rules.with_accums:
                 watches = Watches(self._lets_pass)
                 accums = tree_util.tree_map(watches.stand_in, accums)
-            result = self.run("bwd", code, (*before, *accums))
+            result = self.run("bwd", code, (*before, *accums), context.inputs)
             may_skip = (
                 not context.all_perturbed
                 or any_zero(cts)
@@ -164,7 +165,13 @@ class RuleWrapper:
 
         return bwd
 
-    def run(self, role: str, code: CodeKey, args: Sequence[Any]) -> Any:
+    def run(
+        self,
+        role: str,
+        code: CodeKey,
+        args: Sequence[Any],
+        inputs: Inputs | None = None,
+    ) -> Any:
         """Call a rule, and look at what it closes over and at its effects."""
         rule = self.rules.rule(role)
         count = _jax_traces.equations_so_far()
@@ -173,6 +180,10 @@ class RuleWrapper:
                 result = rule(*args)
         except (UnexpectedTracerError, TypeError) as error:
             explain_tracer(self.rules, role, self.ignored, error, args)
+            if inputs is not None and is_about_float0(error):
+                finding = untraceable_finding(self.rules, role, inputs, error)
+                if without_ignored([finding], self.ignored):
+                    raise untraceable_error(finding, error) from error
             raise
         raise_findings(unusable_findings(self.rules, role, args), self.ignored)
         if effectful := _jax_traces.effectful_equations_since(count):
