@@ -179,7 +179,7 @@ def alarms(
             program = build(spec)
             _caches.used()
             say(1)
-            for typed in (False, True):
+            for typed in program.notes.get("typed", (False, True)):
                 outcome = run(program, strict=True, typed=typed)
                 if outcome.stage is not None:
                     stock = run(program, strict=False).stage is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from . import functions, hitypes, jvp_functions, primitives, strategies
+from . import functions, habits, hitypes, jvp_functions, primitives, strategies
 from .stages import Stage
 
 type Mutate = Callable[[Any], Iterator[Any]]
@@ -18,6 +18,7 @@ FAMILIES: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "function": (strategies.function_specs, functions.function),
     "jvp function": (strategies.jvp_function_specs, jvp_functions.jvp_function),
     "hijax type": (strategies.hitype_specs, hitypes.hitype),
+    "program with a habit": (habits.programs, lambda program: program),
 }
 """For each family of programs, how a spec is drawn and what is made of it."""
 

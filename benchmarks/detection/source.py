@@ -194,6 +194,7 @@ class Function:
       strict_options: those that only `checked_custom_vjp` takes.
       define: the lines after the rules; `{f}` stands for the function's name.
       outside: parameters of a function around all of it.
+      after: lines of the module that come last.
       wrapper: what it is made by: "custom_vjp" or "custom_jvp".
     """
 
@@ -207,6 +208,7 @@ class Function:
     strict_options: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     wrapper: str = "custom_vjp"
     notes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -230,7 +232,7 @@ class Function:
         decorator = f"{'checked_' if strict else 'jax.'}{self.wrapper}"
         if strict:
             options |= self.strict_options
-            if typed and not self.outside:
+            if typed and (self.after or not self.outside):
                 options["example_args"] = self.example_args
         if options:
             listed = ", ".join(f"{k}={v}" for k, v in options.items())
@@ -249,4 +251,4 @@ class Function:
             around = Method(self.outside, tuple(lines), returns=f"return {self.name}")
             lines = [around.text(f"{self.name}_in")]
         head = STRICT_HEAD if strict else ""
-        return "\n".join([HEAD, head, *self.before, *lines])
+        return "\n".join([HEAD, head, *self.before, *lines, *self.after])

@@ -120,14 +120,20 @@ def steps(program: Any, *, strict: bool, typed: bool) -> Iterator[Step]:
         yield from more(program, scope, strict)
     elif strict and program.notes.get("checked"):
         yield Stage.CHECK, lambda: check(eval(program.construct, scope))
-    elif isinstance(program, Primitive):
-        yield from _of_primitive(program, scope)
     elif isinstance(program, HiType):
         yield from _of_hitype(program, scope, strict)
     else:
-        yield from _of_function(program, scope)
+        yield from usual_steps(program, scope)
     if strict and program.notes.get("advised"):
         yield Stage.CHECK, lambda: advise(program, scope)
+
+
+def usual_steps(program: Primitive | Function, scope: dict[str, Any]) -> Iterator[Step]:
+    """A forward call, and what its rules are for."""
+    if isinstance(program, Primitive):
+        yield from _of_primitive(program, scope)
+    else:
+        yield from _of_function(program, scope)
 
 
 class Advised(Exception):

@@ -185,15 +185,14 @@ def function_specs(draw: st.DrawFn, **fixed: Any) -> functions.Spec:
         wanted = [o for o in options if o in among]
         return fixed[field] if field in fixed else draw(st.sampled_from(wanted))
 
-    needs = fixed.get("needs", {})
     form = drawn("form", *functions.FORMS)
-    ins = draw(inputs(**{**needs, "refs": False}))
+    ins, out = _of_function(draw, fixed)
     zeros = form in ("defvjp", "defvjp_with_logs") and draw(st.integers(0, 3)) == 0
     zeros = fixed.get("symbolic_zeros", zeros)
     remat = form == "defvjp" and not zeros and draw(st.integers(0, 4)) == 0
     return functions.Spec(
         ins,
-        draw(outputs(**needs.get("output", {}))),
+        out,
         _functions(draw, ins),
         form=form,
         static=drawn("static", None, 0, 1, "last"),
@@ -208,23 +207,34 @@ def function_specs(draw: st.DrawFn, **fixed: Any) -> functions.Spec:
 @st.composite
 def jvp_function_specs(draw: st.DrawFn, **fixed: Any) -> functions.Spec:
     """A spec of a function with a jvp rule; `defjvps` takes no static arguments."""
-    needs = fixed.get("needs", {})
     form = fixed.get("form") or draw(st.sampled_from(jvp_functions.FORMS))
-    ins = draw(inputs(**{**needs, "refs": False}))
+    ins, out = _of_function(draw, fixed)
     zeros = form == "defjvp" and draw(st.integers(0, 3)) == 0
     statics = [None] if form == "defjvps" else [None, None, 0, 1, "last"]
     statics = list(fixed.get("static_in", statics))
     return functions.Spec(
         ins,
-        draw(outputs(**needs.get("output", {}))),
+        out,
         _functions(draw, ins),
         form=form,
         static=fixed["static"] if "static" in fixed else draw(st.sampled_from(statics)),
         symbolic_zeros=fixed.get("symbolic_zeros", zeros),
         style=fixed.get("style") or draw(st.sampled_from(["self", "own"])),
-        detour=draw(detours()),
+        detour="" if fixed.get("elementwise") else draw(detours()),
         number=draw(st.integers(0, 10**6)),
     )
+
+
+def _of_function(
+    draw: st.DrawFn, fixed: dict[str, Any]
+) -> tuple[tuple[Tree, ...], Tree]:
+    """Inputs and output; with `elementwise`, one array and one of the same type."""
+    if fixed.get("elementwise"):
+        leaf = Leaf((3,), draw(st.sampled_from(FLOATS)))
+        return (leaf,), leaf
+    needs = fixed.get("needs", {})
+    ins = draw(inputs(**{**needs, "refs": False}))
+    return ins, draw(outputs(**needs.get("output", {})))
 
 
 @st.composite
