@@ -323,14 +323,37 @@ def reads_parameter(value: object, index: int) -> bool:
     )
 
 
-def takes_apart(value: object) -> bool:
-    """Whether code unpacks, indexes or iterates, or may do so in a function inside."""
+_APART = ("UNPACK", "BINARY_SUBSCR", "BINARY_SLICE", "GET_ITER", "MAKE_CELL")
+
+
+def takes_no_pair(value: object, *, of_tuples: bool) -> bool:
+    """Whether a rule that only computes cannot do so with a pair that it is given.
+
+    It never takes it apart, or once and as something else: into another number of
+    names, or into two of which it computes with the first, where that is a tuple.
+    """
     function = function_of(value)
-    return function is None or any(
-        i.opname.startswith(("UNPACK", "BINARY_SUBSCR", "GET_ITER", "MAKE_CELL"))
-        or (i.opname == "BINARY_OP" and i.argrepr == "[]")
-        for i in dis.get_instructions(function)
-    )
+    if function is None or function.__code__.co_exceptiontable:
+        return False
+    steps = [i for i in dis.get_instructions(function) if i.opname != "NOP"]
+    apart = [
+        index
+        for index, i in enumerate(steps)
+        if (i.opname.startswith(_APART) or (i.opname, i.argrepr) == ("BINARY_OP", "[]"))
+        and steps[index - 2].opname != "BUILD_TUPLE"  # what is built here is no pair
+    ]
+    if len(apart) != 1 or steps[apart[0]].opname != "UNPACK_SEQUENCE":
+        return not apart
+    before, unpacking, stored = steps[apart[0] - 1 : apart[0] + 2]
+    if _loaded(before)[-1:] != function.__code__.co_varnames[1:2]:
+        return False
+    first = _loaded(stored)[0]
+    uses = [
+        after.opname.startswith(("BINARY", "CALL")) and after.argrepr not in ("+", "+=")
+        for step, after in itertools.pairwise(steps[apart[0] + 2 :])
+        if step.opname.startswith("LOAD_FAST") and first in _loaded(step)
+    ]
+    return unpacking.arg != 2 or (of_tuples and bool(uses) and all(uses))
 
 
 def _loaded(instruction: dis.Instruction) -> tuple[str, ...]:

@@ -512,6 +512,21 @@ def by_what_it_is_at_once(self, res, g):
     return (g * res,)
 
 
+def by_what_it_returns(self, res, g):
+    x, _ = res
+    return x
+
+
+def by_its_flags(self, res, g):
+    _, flags = res
+    return (g if any(flags) else 0 * g,)
+
+
+def by_a_sum(self, res, g):
+    x, _ = res
+    return (g * sum(x),)
+
+
 def not_at_all(self, res, g):
     return (g,)
 
@@ -535,6 +550,9 @@ def with_another_name(self, res, g):
         by_a_closure,
         by_what_it_is,
         by_what_it_is_at_once,
+        by_what_it_returns,
+        by_its_flags,
+        by_a_sum,
         not_at_all,
         with_another_name,
     ],
@@ -574,20 +592,11 @@ def too_many(self, res, g):
 @pytest.mark.parametrize(
     "backward", [flags_for_an_input, a_tuple_of_inputs_for_one, too_many]
 )
-def test_a_pair_that_is_taken_apart_wrongly_is_told_when_it_is_traced(backward):
-    aval = jax.typeof(jnp.ones(3))
-    with pytest.raises(StrictHijaxError, match="SH3"):
+def test_a_pair_that_is_taken_apart_wrongly_is_told_at_the_class(backward):
+    with pytest.raises(StrictHijaxError, match="SH105"):
 
         class Bad(FromJvp):
             vjp_bwd_retval = backward
-
-            def __init__(self):
-                self.in_avals, self.out_aval, self.params = (aval,), aval, {}
-                super().__init__()
-
-            @classmethod
-            def examples(cls):
-                yield cls()
 
 
 def test_both_halves_by_hand_below_a_pair():

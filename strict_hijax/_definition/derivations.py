@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import jax.numpy as jnp
+import numpy as np
 
 from strict_hijax._errors import Finding
 from strict_hijax._rules import (
@@ -20,7 +21,7 @@ from strict_hijax._signatures import (
     names_used,
     only_raises,
     reads_parameter,
-    takes_apart,
+    takes_no_pair,
 )
 
 from .facts import ClassFacts
@@ -157,13 +158,21 @@ def _cannot_feed(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
 def _cannot_read(facts: ClassFacts, rule: str, derivation: Derivation) -> bool:
     """Whether a rule written by hand cannot read a derived half's residuals.
 
-    Those of `linearize_from_jvp` are an object of JAX's own; the others are pairs, and
-    what takes a pair apart may well be right.
+    Those of `linearize_from_jvp` are an object of JAX's own; the others are pairs, that
+    of `vjp_from_jvp` one of two tuples.
     """
     value = facts.rules[rule]
-    private = derivation.name == "linearize_from_jvp"
-    computes = _only_computes(value) and reads_parameter(value, 1)
-    return computes and (private or not takes_apart(value))
+    if not _only_computes(value) or not reads_parameter(value, 1):
+        return False
+    if derivation.name == "linearize_from_jvp":
+        return True
+    elementwise = all(n in _MODULES or _is_ufunc(n) for n in names_used(value))
+    of_tuples = derivation.name == "vjp_from_jvp" and elementwise
+    return takes_no_pair(value, of_tuples=of_tuples)
+
+
+def _is_ufunc(name: str) -> bool:  # `sum` and `stack` take tuples
+    return isinstance(getattr(np, name, None), np.ufunc)
 
 
 _MODULES = frozenset({"jax", "jnp", "np", "numpy", "lax", "expand", "accum"})
