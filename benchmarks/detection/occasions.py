@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from . import stages, uses
 from .source import Function, Member, Method, Primitive
 from .stages import Stage, Step
+from .trees import specs
 
 COUNT = 25
 """More than anybody looks at by hand, and more than any bound of a cache was."""
@@ -140,6 +141,13 @@ def with_static(f: Function, value: str) -> Function:
     args = list(f.args)
     args[f.spec.position] = value
     return f.but(args=tuple(args))
+
+
+def with_example(f: Function, value: str) -> Function:
+    """The same, with another static argument where types are given."""
+    examples = list(map(specs, f.spec.inputs))
+    examples.insert(f.spec.position, value)
+    return f.but(example_args=f"({', '.join(examples)},)")
 
 
 def each_static(values: Sequence[str]) -> Steps:

@@ -10,6 +10,7 @@ from . import function_definitions as function_definitions
 from . import function_results as function_results
 from . import hitypes as hitypes
 from . import jvp_functions as jvp_functions
+from . import occasions as occasions
 from . import outputs as outputs
 from . import presence as presence
 from . import set_late as set_late

@@ -16,6 +16,9 @@ type Mutants = Iterator[Primitive]
 
 # --- 17: construction -----------------------------------------------------------------
 
+_DECLARED = ("in_avals", "out_aval", "params")
+"""What `super().__init__()` reads; in this order in each `__init__`."""
+
 
 @fault(17, Stage.NEW, "SH201")
 def no_super_init(p: Primitive) -> Mutants:
@@ -26,11 +29,11 @@ def no_super_init(p: Primitive) -> Mutants:
 def super_init_too_early(p: Primitive) -> Mutants:
     init = dict(p.init)
     last = init.pop("super")
-    for place in range(len(init)):
+    for place in range(len(_DECLARED)):  # what comes later may be set late
         lines = list(init.items())
         lines.insert(place, ("super", last))
         yield p.but(init=dict(lines))
-    for name in ("in_avals", "out_aval", "params"):
+    for name in _DECLARED:
         yield p.declaring(**{name: "pass"})
 
 

@@ -59,7 +59,15 @@ def an_effect_that_custom_derivatives_do_not_allow(f: Function) -> Iterator[Func
     yield from _in_function(f, _uses("tap", "communicate"), f.methods)
 
 
-@fault(34, Stage.CALL, "SH424", style="own", symbolic_zeros=False, **FUNCTION)
+@fault(
+    34,
+    Stage.CALL,
+    "SH424",
+    style="own",
+    symbolic_zeros=False,
+    raises=True,
+    **FUNCTION,
+)
 def an_effect_that_jax_refuses_in_a_loop_or_branch(f: Function) -> Iterator[Function]:
     """Not in the function itself: a call of that is stopped by JAX."""
     roles = [role for role in f.methods if role != "primal"]

@@ -138,7 +138,7 @@ def a_tangent_of_the_output_of_another_type(f: Function) -> Mutants:
     yield from _other_tangents(f)
 
 
-@fault(33, Stage.CALL, "SH436", "SH424", **EACH)
+@fault(33, Stage.CALL, "SH436", "SH424", raises=True, **EACH)
 def a_tangent_of_another_type_for_one_input(f: Function) -> Mutants:
     """JAX adds up the tangents of several rules before anybody sees them."""
     yield from _other_tangents(f)
@@ -157,7 +157,7 @@ def a_tangent_of_the_output_that_is_no_value(f: Function) -> Mutants:
     yield from _no_tangents(f)
 
 
-@fault(33, Stage.CALL, "SH437", "SH424", **EACH)
+@fault(33, Stage.CALL, "SH437", "SH424", raises=True, **EACH)
 def a_tangent_that_is_no_value_for_one_input(f: Function) -> Mutants:
     yield from _no_tangents(f)
 
