@@ -54,7 +54,7 @@ class CheckedFunction:
         @_jax.user_boundary
         def __init__(self, fun=None, nondiff_argnums=(), nondiff_argnames=(), **kwargs):
             from ._functions import options as given
-            from ._functions.definition import nondiff_findings
+            from ._functions.nondiff import nondiff_findings
 
             tool = type(self).__name__
             given.refuse_unknown(tool, kwargs)
