@@ -72,7 +72,8 @@ def look_alikes(
                 continue
             needed = missing[rule]
             by_word = rule in called and (needed or is_certain(value, rule))
-            if by_word or (_is_slip(name, rule, needed) and (needed or not helper)):
+            slip = not called and _is_slip(name, rule, needed)
+            if by_word or (slip and (needed or not helper)):
                 yield LookAlike(name, value, rule)
                 break
 
