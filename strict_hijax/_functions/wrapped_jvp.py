@@ -22,12 +22,12 @@ class JvpWrapper(RuleWrapper):
 
         @named_like(rules.jvp)
         def jvp(*args: Any) -> Any:
-            result = self.run("jvp", code, args)
             primals = list(args[count])
             for index, value in zip(rules.nondiff_argnums, args, strict=False):
                 primals.insert(index, value)
             inputs = Inputs.of(primals, rules.nondiff_argnums)
-            primal = None if inputs is None else self.primal.known_outputs(inputs)
+            primal = None if inputs is None else self.primal.before_rule(inputs)
+            result = self.run("jvp", code, args)
             found = jvp_findings(rules, result, primal)
             self.raise_certain(found, inputs, "jvp")
             return result
