@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import jax
 
 from . import _jax
-from ._custom_derivatives import CheckedFunction, Unfinished
+from ._custom_derivatives import CheckedFunction, CheckOptions, Unfinished
 
 
 class checked_custom_vjp[ReturnValue](CheckedFunction, jax.custom_vjp[ReturnValue]):
@@ -64,13 +64,7 @@ class checked_custom_vjp[ReturnValue](CheckedFunction, jax.custom_vjp[ReturnValu
             fun: Callable[..., ReturnValue],
             nondiff_argnums: Sequence[int] = (),
             nondiff_argnames: Sequence[str] = (),
-            *,
-            example_args: Sequence[Any] | None = None,
-            dims: Mapping[str, int] | None = None,
-            axes: Mapping[str, int] | None = None,
-            effects: str | Iterable[type] = "jax",
-            ignore: str | Iterable[str] = (),
-            eager: bool | None = None,
+            **options: Unpack[CheckOptions],
         ) -> None: ...
         @overload
         def __init__(
@@ -78,12 +72,7 @@ class checked_custom_vjp[ReturnValue](CheckedFunction, jax.custom_vjp[ReturnValu
             *,
             nondiff_argnums: Sequence[int] = (),
             nondiff_argnames: Sequence[str] = (),
-            example_args: Sequence[Any] | None = None,
-            dims: Mapping[str, int] | None = None,
-            axes: Mapping[str, int] | None = None,
-            effects: str | Iterable[type] = "jax",
-            ignore: str | Iterable[str] = (),
-            eager: bool | None = None,
+            **options: Unpack[CheckOptions],
         ) -> None: ...
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
 from jax.errors import UnexpectedTracerError
 
@@ -16,6 +16,17 @@ if TYPE_CHECKING:  # all of it loads with the first function that is checked
     from ._functions.first_calls import Checker
     from ._functions.options import Options
     from ._functions.rules import FunctionRules
+
+
+class CheckOptions(TypedDict, total=False):
+    """What a user says of the checks of a function; see `checked_custom_vjp`."""
+
+    example_args: Sequence[Any] | None
+    dims: Mapping[str, int] | None
+    axes: Mapping[str, int] | None
+    effects: str | Iterable[type]
+    ignore: str | Iterable[str]
+    eager: bool | None
 
 
 class Unfinished:

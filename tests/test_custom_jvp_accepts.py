@@ -313,3 +313,49 @@ from jax._src import xla_bridge
 assert not xla_bridge._backends
 """)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+class TestRulesThatNoteWhatTheyAreGiven:
+    """The run of a rule that counts for its notes is JAX's, and that is the last."""
+
+    @staticmethod
+    def noting(custom_jvp):
+        given = []
+
+        @custom_jvp
+        def noted(xs):
+            return xs
+
+        def noted_jvp(primals, tangents):
+            zeros = [type(t).__name__ == "SymbolicZero" for t in tangents[0]]
+            given[:] = zeros
+            return primals[0], tangents[0]
+
+        noted.defjvp(noted_jvp, symbolic_zeros=True)
+        return noted, given
+
+    @pytest.mark.parametrize("custom_jvp", [jax.custom_jvp, checked_custom_jvp])
+    def test_which_inputs_are_perturbed(self, custom_jvp):
+        noted, given = self.noting(custom_jvp)
+        jax.linearize(lambda x: noted((x, lax.stop_gradient(x)))[0], 1.0)
+        assert given == [False, True]
+
+    @pytest.mark.parametrize("custom_jvp", [jax.custom_jvp, checked_custom_jvp])
+    def test_until_nothing_changes(self, custom_jvp):
+        carry = jnp.ones(3), [True, False, False]
+        for _ in range(3):
+            noted, given = self.noting(custom_jvp)
+            values, perturbed = carry
+
+            def body(*dynamic, noted=noted, values=values, perturbed=perturbed):
+                left = iter(dynamic)
+                a, b, c = [
+                    next(left) if p else v
+                    for v, p in zip(values, perturbed, strict=True)
+                ]
+                return noted((a, a + b, c))
+
+            dynamic = [v for v, p in zip(*carry, strict=True) if p]
+            jax.linearize(body, *dynamic)
+            carry = values, [not zero for zero in given]
+        assert carry[1] == [True, True, False]

@@ -6,11 +6,9 @@ covers several dtypes stands for the usual one, such as float32 of `Float`.
 
 from __future__ import annotations
 
-import ast
-import operator
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -101,11 +99,19 @@ def _sizes(token: str, dims: Mapping[str, Any]) -> tuple[int, ...]:
         return (int(name),)
     if name.isidentifier():
         return _as_sizes(_lookup(name, dims))
-    try:
-        tree = ast.parse(name, mode="eval")
-    except SyntaxError:
-        raise Uncovered(f"has the axis {token!r}, which cannot be read") from None
-    return (_evaluate(tree.body, token, dims),)
+    try:  # as jaxtyping does
+        return (int(eval(name, {"__builtins__": {}}, _Sizes(dims))),)
+    except Uncovered:
+        raise
+    except Exception:
+        raise Uncovered(f"has the axis {token!r}, which cannot be computed") from None
+
+
+class _Sizes(dict[str, Any]):
+    """Sizes by name; one that is not there is told."""
+
+    def __missing__(self, name: str) -> Any:
+        return _lookup(name, self)
 
 
 def _as_sizes(size: Any) -> tuple[int, ...]:
@@ -138,27 +144,3 @@ def missing_axes(
                     known |= [uncovered.missing]
                     continue
             break
-
-
-_OPERATIONS: dict[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
-
-
-def _evaluate(node: ast.expr, token: str, dims: Mapping[str, Any]) -> int:
-    """The size that an expression of sizes gives, such as `2*b+1`."""
-    match node:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.Name(id=name):
-            return _lookup(name, dims)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-            sides = (_evaluate(side, token, dims) for side in (left, right))
-            return _OPERATIONS[type(op)](*sides)
-        case _:
-            raise Uncovered(f"has the axis {token!r}, which cannot be computed")

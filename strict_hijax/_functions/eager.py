@@ -18,6 +18,7 @@ from strict_hijax import _jax, _jax_traces
 from strict_hijax._accumulators import Watch, Watches
 from strict_hijax._effects import EffectPolicy, effect_findings
 from strict_hijax._errors import Finding, StrictHijaxError
+from strict_hijax._kept import Kept
 from strict_hijax._report import RuleReport, bytes_of, describe_all
 from strict_hijax._signatures import only_raises
 from strict_hijax._types import (
@@ -32,7 +33,6 @@ from .backward_results import backward_findings, refused_results
 from .closed_over import ahead
 from .cotangents import by_argument, shown_type
 from .forward_results import OutputTypes, forward_findings
-from .kept import Kept
 from .progress import KnownCall, knowing, known_call
 from .rules import FunctionRules, Inputs
 

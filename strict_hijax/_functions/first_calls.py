@@ -149,7 +149,7 @@ class Checker:
         depth = Depth.FULL
         if any(map(_jax_traces.is_differentiated, tree_util.tree_leaves(args))):
             depth = Depth.CALLED
-        if known is not None and known.depth >= depth and _still_ignored(known):
+        if self._known(key, depth) is not None:
             return None
         return Call(inputs, key, depth, count=_jax_traces.equations_so_far())
 
@@ -166,7 +166,11 @@ class Checker:
         effectful = _jax_traces.effectful_equations_since(call.count)
         found = effect_findings(self.rules, "primal", Recorded(effectful), self._policy)
         raise_findings(found, self._ignored)
-        if may_check(self._code):
+        known = self._known(call.key, call.depth)
+        if known is not None:  # JAX has called a rule meanwhile
+            known = dataclasses.replace(known, outputs=outputs)
+            self._examined.put(call.key, known)
+        elif may_check(self._code):
             seen = self._run(call.inputs, call.depth, outputs)
             self._raise_at_call(seen)
             self._remember(call.key, call.depth, seen)
@@ -183,12 +187,35 @@ class Checker:
         known = self._examined.get(key)
         if known is not None:
             return known.outputs
+        return self._look(key, inputs, Depth.PRIMAL)
+
+    def before_rule(self, inputs: Inputs) -> OutputTypes | None:
+        """What the function returns; what can be traced of a rule is, before JAX's run.
+
+        A rule may note what it is given, so the run that counts is to be the last.
+        """
+        key = call_key(inputs)
+        known = self._known(key, Depth.CALLED)
+        if known is not None:
+            return known.outputs
+        if self._code in any_in_progress() or not may_check(self._code):
+            return self.known_outputs(inputs)
+        return self._look(key, inputs, Depth.CALLED)
+
+    def _look(self, key: Any, inputs: Inputs, depth: Depth) -> OutputTypes | None:
         if not self._eager:
             return None
-        seen = self._run(inputs, Depth.PRIMAL)
+        seen = self._run(inputs, depth)
         raise_findings(seen.findings, self._ignored)
-        self._remember(key, Depth.PRIMAL, seen)
+        self._remember(key, depth, seen)
         return seen.outputs
+
+    def _known(self, key: Any, depth: Depth) -> _Examined | None:
+        """What is known of a call that was examined as far as that."""
+        known = self._examined.get(key)
+        if known is None or known.depth < depth or not _still_ignored(known):
+            return None
+        return known
 
     def differs_in_a_trace(self, inputs: Inputs, role: str) -> bool:
         """Whether a rule gives another output than the function where both are traced.

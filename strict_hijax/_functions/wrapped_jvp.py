@@ -26,8 +26,8 @@ class JvpWrapper(RuleWrapper):
             for index, value in zip(rules.nondiff_argnums, args, strict=False):
                 primals.insert(index, value)
             inputs = Inputs.of(primals, rules.nondiff_argnums)
+            primal = None if inputs is None else self.primal.before_rule(inputs)
             result = self.run("jvp", code, args, inputs)
-            primal = None if inputs is None else self.primal.known_outputs(inputs)
             found = jvp_findings(rules, result, primal)
             self.raise_certain(found, inputs, "jvp")
             return result

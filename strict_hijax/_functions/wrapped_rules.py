@@ -41,6 +41,10 @@ class Primal(Protocol):
         """The types of what it returns for these inputs, if that is known."""
         ...
 
+    def before_rule(self, inputs: Inputs) -> OutputTypes | None:
+        """The same, and checks ahead of JAX's run of a rule."""
+        ...
+
     def differs_in_a_trace(self, inputs: Inputs, role: str) -> bool:
         """Whether a rule gives another output where both are traced."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jax import tree_util
@@ -10,6 +10,7 @@ from jax import tree_util
 from strict_hijax import _jax
 from strict_hijax._checked import rule_of
 from strict_hijax._definition import ClassFacts
+from strict_hijax._kept import Kept
 from strict_hijax._report import bytes_of
 from strict_hijax._results.linearity import linearity_findings
 from strict_hijax._results.tangents import announced_findings
@@ -60,59 +61,49 @@ def _wants(aval: Any) -> bool:
 
 def trace_vjp(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     """The forward rule, and then the backward rule on what it keeps."""
-    kept = _Kept()
-    trace(traced, facts, "vjp_fwd", prim.in_avals_flat, _forward(prim, kept))
-    if kept.whole:
-        traced.residual_bytes = bytes_of(kept.residual_types)
+    kept = _trace_forward(traced, facts, prim, "vjp_fwd")
+    if kept is None:
+        return
+    traced.residual_bytes = bytes_of(kept.leaf_types(prim.in_avals_flat))
     backward = next((name for name in BACKWARD_RULES if facts.provides(name)), "")
-    if kept.whole and backward:
+    if backward:
         _trace_backward(traced, facts, backward, prim, kept)
 
 
-class _Kept:
-    """What the forward rule kept: traced leaves by their types, others as they are."""
-
-    whole = False
-
-    def keep(self, residuals: Any, structured: Any) -> list[Any]:
-        """Take what a forward rule gives; structured residuals are None for none."""
-        leaves, self.treedef = tree_util.tree_flatten((residuals, structured))
-        self.is_traced = [isinstance(leaf, _jax.Tracer) for leaf in leaves]
-        traced = [x for x, t in zip(leaves, self.is_traced, strict=True) if t]
-        self.others = [x for x, t in zip(leaves, self.is_traced, strict=True) if not t]
-        self.types = [_jax.typeof(leaf) for leaf in traced]
-        self.residual_types = self.types + [
-            aval for aval in map(type_of, self.others) if aval is not None
-        ]
-        self.whole = True
-        return traced
-
-    def restore(self, traced: Iterator[Any]) -> list[Any]:
-        """What a rule gets of these: `res`, and `sres` if there is one."""
-        others = iter(self.others)
-        leaves = [next(traced) if t else next(others) for t in self.is_traced]
-        residuals, structured = tree_util.tree_unflatten(self.treedef, leaves)
-        return [residuals] if structured is None else [residuals, structured]
-
-
-def _forward(prim: Any, kept: _Kept, rule: str = "vjp_fwd") -> Callable[..., list[Any]]:
+def _trace_forward(
+    traced: Traced, facts: ClassFacts, prim: Any, rule: str
+) -> Kept | None:
+    """Trace `vjp_fwd` or `lin`; what it keeps, where it does not raise."""
     flags = [_wants(aval) for aval in prim.in_avals_flat]
+    found: list[Kept] = []
+    gives: list[Any] = []
 
     def forward(*leaves: Any) -> list[Any]:
         nzs_in = _jax.mirrored(prim.in_tree, flags)
         args = tree_util.tree_unflatten(prim.in_tree, leaves)
         out, residuals, *rest = rule_of(prim, rule)(nzs_in, *args)
         structured = rest[1] if len(rest) == 2 else None
-        refs = [x for x in leaves if isinstance(_jax.typeof(x), _jax.AbstractRef)]
-        saved = kept.keep(residuals, structured)
-        own = [x for x in saved if not any(x is ref for ref in refs)]
-        return [*_values(out), *own]
+        kept, saved = Kept.of((residuals, structured), leaves)
+        kept.types = tuple(map(_jax.typeof, saved))
+        found.append(kept)
+        outputs = _values(out)
+        gives.extend(map(_jax.typeof, outputs))
+        gives.extend(kept.leaf_types(prim.in_avals_flat))
+        return [*outputs, *saved]
 
-    return forward
+    avals = prim.in_avals_flat
+    trace(traced, facts, rule, avals, forward, (avals, gives))
+    return found[-1] if found else None
+
+
+def _restored(kept: Kept, inputs: Sequence[Any], traced: Sequence[Any]) -> list[Any]:
+    """What a rule gets of what is kept: `res`, and `sres` if there is one."""
+    residuals, structured = kept.restored(inputs, traced)
+    return [residuals] if structured is None else [residuals, structured]
 
 
 def _trace_backward(
-    traced: Traced, facts: ClassFacts, rule: str, prim: Any, kept: _Kept
+    traced: Traced, facts: ClassFacts, rule: str, prim: Any, kept: Kept
 ) -> None:
     out_types: list[Any] = [cotangent_type(aval) for aval in prim.out_avals_flat]
     if any(ct is None for ct in out_types):
@@ -124,10 +115,11 @@ def _trace_backward(
         if isinstance(aval, _jax.AbstractRef) and _wants(aval)
     ]
     refs = [_jax.AbstractRef(aval) for aval in wanted]
+    n = len(prim.in_avals_flat)
 
     def backward(*leaves: Any) -> list[Any]:
-        values = iter(leaves)
-        residuals = kept.restore(values)
+        inputs, values = leaves[:n], iter(leaves[n + len(kept.types) :])
+        residuals = _restored(kept, inputs, leaves[n:])
         out_ct = tree_util.tree_unflatten(
             prim.out_tree,
             [_jax.Zero(ct) if has_no_tangent(ct) else next(values) for ct in out_types],
@@ -138,7 +130,9 @@ def _trace_backward(
         cotangents = [acc.freeze() for acc in accums if isinstance(acc, _jax.ValAccum)]
         return [*_values(logs), *(ct for ct in cotangents if not is_zero(ct))]
 
-    trace(traced, facts, rule, [*kept.types, *given, *refs], backward)
+    avals = [*prim.in_avals_flat, *kept.types, *given, *refs]
+    takes = [*kept.leaf_types(prim.in_avals_flat), *given, *refs]
+    trace(traced, facts, rule, avals, backward, (takes, None))
 
 
 def _accumulator(aval: Any, values: Iterator[Any]) -> Any:
@@ -180,27 +174,28 @@ def trace_lin(traced: Traced, facts: ClassFacts, prim: Any) -> None:
     types = _tangent_types(prim)
     if types is None or derived_half(facts.rules["lin"]) is not None:
         return  # a derived `lin` is as right as the `jvp` that it comes from
-    kept = _Kept()
-    trace(traced, facts, "lin", prim.in_avals_flat, _forward(prim, kept, "lin"))
-    if not kept.whole or not facts.provides("linearized"):
+    kept = _trace_forward(traced, facts, prim, "lin")
+    if kept is None or not facts.provides("linearized"):
         return
     given = [t for t in types if not has_no_tangent(t)]
-
+    n = len(prim.in_avals_flat)
+    many = n + len(kept.types)
     given_out: list[str] = []
 
     def linearized(*leaves: Any) -> list[Any]:
-        values = iter(leaves)
-        residuals = kept.restore(values)
-        tangents = _unflattened_tangents(prim, types, values)
+        residuals = _restored(kept, leaves[:n], leaves[n:])
+        tangents = _unflattened_tangents(prim, types, iter(leaves[many:]))
         out_tangents = rule_of(prim, "linearized")(*residuals, *tangents)
         if "linearize" in facts.supports:  # derived rules do not look at `nzs_out`
             flags = rule_of(prim, "lin").__self__.announced
             traced.findings += announced_findings(facts, prim, flags, out_tangents)
         return _nonzero(prim, out_tangents, given_out)
 
-    jaxpr = trace(traced, facts, "linearized", [*kept.types, *given], linearized)
+    avals = [*prim.in_avals_flat, *kept.types, *given]
+    takes = [*kept.leaf_types(prim.in_avals_flat), *given]
+    jaxpr = trace(traced, facts, "linearized", avals, linearized, (takes, None))
     if jaxpr is not None:
-        are_tangents = [False] * len(kept.types) + [True] * len(given)
+        are_tangents = [False] * many + [True] * len(given)
         traced.findings += linearity_findings(
             facts, "linearized", jaxpr, are_tangents, given_out
         )

@@ -63,7 +63,7 @@ def trace(
     rule: str,
     in_avals: Sequence[Any],
     call: Callable[..., Sequence[Any]],
-    shown: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    shown: tuple[Sequence[Any], Sequence[Any] | None] | None = None,
 ) -> Any | None:
     """Trace a rule, keep what came of it, and return its jaxpr if there is one."""
     backends = _jax.initialised_backends()
@@ -77,7 +77,8 @@ def trace(
         return None
     if new := _jax.initialised_backends() - backends:
         traced.findings.append(_backend_finding(facts, rule, new))
-    takes, gives = shown or (in_avals, [v.aval for v in jaxpr.outvars])
+    takes, gives = shown or (in_avals, None)
+    gives = [v.aval for v in jaxpr.outvars] if gives is None else gives
     effects = sorted(type(effect).__name__ for effect in jaxpr.effects)
     traced.reports.append(
         RuleReport(rule, describe_all(takes), describe_all(gives), tuple(effects))

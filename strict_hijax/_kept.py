@@ -1,4 +1,4 @@
-"""What an eager check carries from fwd to bwd, which are traced one after the other."""
+"""What a forward rule keeps for a backward, where the two are traced one by one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from jax import tree_util
 
-from strict_hijax import _jax
+from . import _jax
+from ._types import type_of
 
 
 @dataclasses.dataclass(slots=True)
@@ -51,10 +52,11 @@ class Kept:
     def leaf_types(self, inputs: Sequence[Any]) -> list[Any]:
         """The types of all leaves, those that are inputs or constants included."""
         types = {"input": inputs, "traced": self.types}
-        return [
-            _jax.typeof(place) if kind == "constant" else types[kind][place]
+        found = [
+            type_of(place) if kind == "constant" else types[kind][place]
             for kind, place in self.places
         ]
+        return [aval for aval in found if aval is not None]
 
 
 def _can_be_returned(leaf: Any) -> bool:
