@@ -16,9 +16,14 @@ from .source import Primitive
 
 
 def is_right(mutant: Any, original: Any) -> bool:
-    """Whether stock JAX runs a mutant throughout, with the values of the original."""
+    """Whether stock JAX runs a mutant throughout, with the values of the original.
+
+    One that says something else, such as no cotangent at all, has other values.
+    """
     if stages.run(mutant, strict=False).stage is not None:
         return False
+    if mutant.notes.get("says something else"):
+        return True
     with stages.quiet(), stages.configuration(mutant):
         return _agree(_computed(mutant), _computed(original))
 

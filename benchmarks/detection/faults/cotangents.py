@@ -184,6 +184,15 @@ def with_cotangents(p: Primitive, *results: str) -> Mutants:
         yield p.having(**{name: rule.giving(f"{result}{logs}")})
 
 
+def _saying(mutants: Mutants) -> Mutants:
+    """None is no cotangent, and one for several leaves is one for each of them.
+
+    So a JAX that takes these makes of them what they say.
+    """
+    for mutant in mutants:
+        yield mutant.but(notes={"says something else": True})
+
+
 RETURNING = ("retval", "logs")
 _AS_TAKEN = ("SH313", "SH314", "SH315", "SH316")
 """Newer versions take one cotangent for all; it then has the wrong type."""
@@ -194,15 +203,15 @@ def cotangents_that_are_no_tuple(p: Primitive) -> Mutants:
     yield from with_cotangents(
         p,
         "list(cts)",
-        "jnp.float32(1)",
         "dict(enumerate(cts))",
         "(x for x in cts)",
         "iter(cts)",
         "(lambda: None)()",
         "__import__('collections').namedtuple('Cts', 'x')(cts)",
         "type('Cts', (tuple,), {})(cts)",
-        f"ct_{p.spec.float_ins[0]}",
     )
+    first = f"ct_{p.spec.float_ins[0]}"
+    yield from _saying(with_cotangents(p, "jnp.float32(1)", first))
 
 
 @fault(23, Stage.RULE, *_AS_TAKEN, reverse_in=RETURNING, asks=True)
@@ -215,11 +224,11 @@ def another_number_of_cotangents(p: Primitive) -> Mutants:
 @fault(23, Stage.RULE, "SH314", reverse_in=RETURNING, asks=True)
 def a_cotangent_of_another_structure(p: Primitive) -> Mutants:
     for i, tree in enumerate(p.spec.inputs):
-        others = list(other_structures(tree, f"cts[{i}]"))
-        if not isinstance(tree, Leaf):
-            others.append("None")
-        for text in others:
-            yield from with_cotangents(p, f"(*cts[:{i}], {text}, *cts[{i + 1} :])")
+        name = f"cts[{i}]"
+        one = ["None", f"{name}[0]", f"jax.tree.leaves({name})[0]"]
+        for text in (*other_structures(tree, name), *one[: not isinstance(tree, Leaf)]):
+            made = with_cotangents(p, f"(*cts[:{i}], {text}, *cts[{i + 1} :])")
+            yield from _saying(made) if text in one else made
 
 
 def _returned_type(p: Primitive, i: int, other: str) -> Primitive:

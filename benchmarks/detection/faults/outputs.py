@@ -87,8 +87,9 @@ def _returning(p: Primitive, *results: str) -> Mutants:
                 yield p.having(**{name: p.method(name).giving(result)})
 
 
-@fault(20, Stage.RULE, "SH305", reverse_in=by_hand)
+@fault(20, Stage.RULE, "SH305", "SH111", reverse_in=by_hand)
 def no_tuple_of_two_to_four(p: Primitive) -> Mutants:
+    """Beside a `vjp_bwd` for the residuals of four, the class statement tells it."""
     yield from _returning(
         p,
         "{'out': out, 'res': res}",
