@@ -134,6 +134,15 @@ class WatchedRefAccum(_Watched, _jax.RefAccum):  # type: ignore[override]
         return self
 
 
+class Unwanted(_jax.NullAccum):
+    """The accumulator of an input without tangent, which notes what it is given."""
+
+    given: Any = None
+
+    def accum(self, x: Any) -> None:
+        self.given = x
+
+
 class Watches:
     """Stand-ins for the accumulators of one call of a backward rule.
 

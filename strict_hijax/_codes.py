@@ -173,6 +173,7 @@ _ROWS: tuple[Code, ...] = (
     Code("SH904", "an attribute that is not in `params`", "UsageError"),
     Code("SH905", "a cotangent for an integer in place of a number", "UsageError"),
     Code("SH906", "checkpoint takes the gradient from `jvp`", "UsageError"),
+    Code("SH907", "a cotangent for integers", "UsageError"),
 )
 
 CODES: dict[str, Code] = {row.name: row for row in _ROWS}

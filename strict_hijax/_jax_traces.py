@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from ._jax import (
     AbstractRef,
@@ -254,6 +255,20 @@ def _is_about_own_refs(eqn: Any, own: set[int]) -> bool:
         return False
     refs = [t for t in eqn.in_tracers if isinstance(t.aval, AbstractRef)]
     return all(id(ref.val) in own for ref in refs)
+
+
+def is_zeros(value: Any) -> bool:
+    """Whether a value is seen to be zeros: an array, or one filled in a trace."""
+    if not isinstance(value, Tracer):
+        return not np.any(value)
+    var = getattr(value, "val", None)
+    frame = getattr(_core.trace_ctx.trace, "frame", None)
+    for eqn in getattr(frame, "tracing_eqns", ()):
+        if any(out is var for out in getattr(eqn, "outvars", ())):
+            filled = eqn.primitive.name == "broadcast_in_dim"
+            return filled and is_zeros(eqn.in_tracers[0])
+    literal = getattr(var, "val", None)
+    return literal is not None and not np.any(literal)
 
 
 def knows_the_line() -> bool:

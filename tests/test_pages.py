@@ -3,6 +3,7 @@
 import importlib.resources
 import re
 
+import numpy as np
 import pytest
 
 from benchmarks.jax_report import stock
@@ -109,6 +110,7 @@ def test_advice_is_not_raised(code):
         ("SH902", "cubed", (2.0, 3.0)),
         ("SH903", "square", (3.0,)),
         ("SH905", "times", (2, 3.0)),
+        ("SH907", "scaled", (np.uint8(64), 3.0)),
     ],
 )
 def test_advice_stands_in_the_report_of_check_and_not_where_all_is_right(

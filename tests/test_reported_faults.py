@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from jax.errors import UnexpectedTracerError
 
 from strict_hijax import (
     StrictHijaxError,
+    StrictHiPrim,
     check,
     checked_custom_jvp,
     checked_custom_vjp,
@@ -290,3 +292,98 @@ def test_a_float0_cotangent_in_arithmetic(wrong: Any) -> None:
     assert "the cotangent of an output of integers, which is float0" in str(error)
     found(lambda: counted(wrong, **TYPED), "SH424", TypeError)
     assert jax.grad(counted(lambda g, _: g, **TYPED))(1.0) == 2
+
+
+# --- numbers as the cotangent of integers ---------------------------------------------
+
+
+def bits(ct: Any, how: str = "defvjp") -> Any:
+    f = checked_custom_vjp(lambda q, s: q.astype(jnp.float32) * s)
+    if how == "defvjp":
+        f.defvjp(lambda q, s: (f(q, s), s), lambda s, g: (ct(g * s), g))
+    else:
+        f.defvjp_with_accums(
+            lambda q, s: (f(q, s), s),
+            lambda s, g, q_acc, s_acc: (
+                [q_acc.accum(ct(g * s)), s_acc.accum(g)][:0] or None
+            ),
+        )
+    return f
+
+
+class Bits(StrictHiPrim, abstract=True):
+    """The same as a primitive."""
+
+    ct: Any
+
+    def __init__(self, dtype: Any) -> None:
+        self.in_avals = jax.typeof(jnp.zeros(3, dtype)), jax.typeof(X)
+        self.out_aval, self.params = jax.typeof(X), {}
+        super().__init__()
+
+    def expand(self, q: Any, s: Any) -> Any:
+        return q.astype(jnp.float32) * s
+
+    def vjp_fwd(self, nzs_in: Any, q: Any, s: Any) -> Any:
+        return self(q, s), (q, s)
+
+
+def bits_prim(ct: Any, rule: str = "vjp_bwd_retval") -> type[StrictHiPrim]:
+    def retval(self: Any, res: Any, g: Any) -> Any:
+        return ct(g * res[1]), g * res[0].astype(jnp.float32)
+
+    def accumulating(self: Any, res: Any, g: Any, q_acc: Any, s_acc: Any) -> None:
+        for accum, value in zip((q_acc, s_acc), retval(self, res, g), strict=True):
+            accum.accum(value)
+
+    def logs(self: Any, res: Any, g: Any) -> Any:
+        return retval(self, res, g), None
+
+    rules = {"vjp_bwd": accumulating, "vjp_bwd_retval_logs": logs}
+    return types.new_class(
+        "Bits", (Bits,), {}, lambda ns: ns.update({rule: rules.get(rule, retval)})
+    )
+
+
+FINE = {
+    "None": lambda ct: None,
+    "zeros": lambda ct: jnp.zeros(ct.shape),
+    "float0": lambda ct: np.zeros(ct.shape, jax.dtypes.float0),
+    "integers": lambda ct: ct.astype(jnp.uint8),
+}
+HOWS = ["defvjp"] + ["defvjp_with_accums"] * (jax.__version_info__ >= (0, 12))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "bool"])
+@pytest.mark.parametrize("how", HOWS)
+def test_numbers_for_integers_are_advice_for_functions(dtype: str, how: str) -> None:
+    args = jax.ShapeDtypeStruct((3,), dtype), X
+    (advice,) = check(bits(lambda ct: ct, how), *args).advice
+    assert advice.startswith("SH907 ")
+    assert "cotangent for `q`" in advice
+    assert ("bitcast_convert_type(q" in advice) == (dtype == "uint8")
+    for right in FINE.values():
+        assert check(bits(right, how), *args).advice == ()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "bool"])
+@pytest.mark.parametrize("rule", ["vjp_bwd_retval", "vjp_bwd", "vjp_bwd_retval_logs"])
+def test_numbers_for_integers_are_advice_for_primitives(dtype: str, rule: str) -> None:
+    (advice,) = check(bits_prim(lambda ct: ct, rule)(dtype)).advice
+    assert advice.startswith("SH907 ")
+    assert f"`{rule}` that gives a cotangent for `q`" in advice
+    for right in FINE.values():
+        assert check(bits_prim(right, rule)(dtype)).advice == ()
+
+
+def test_zeros_are_seen_before_there_is_a_backend(clean_process: Any) -> None:
+    result = clean_process(
+        "import jax, jax.numpy as jnp\n"
+        "from strict_hijax import check, checked_custom_vjp\n"
+        "for zero in (lambda g: jnp.zeros_like(g), lambda g: g):\n"
+        "    f = checked_custom_vjp(lambda q, s: q * s)\n"
+        "    f.defvjp(lambda q, s: (f(q, s), q), lambda q, g: (zero(g), g * q))\n"
+        "    S = jax.ShapeDtypeStruct\n"
+        "    print(len(check(f, S((3,), 'int32'), S((3,), 'float32')).advice))\n"
+    )
+    assert result.stdout.split() == ["0", "1"], result.stderr

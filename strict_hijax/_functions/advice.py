@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import jax.numpy as jnp
-
+from strict_hijax._dropped import dropped, is_dropped
 from strict_hijax._errors import Finding
 from strict_hijax._types import (
     cotangent_type,
     describe,
     describe_value,
     has_no_tangent,
-    is_zero,
     paths_of,
-    type_of,
 )
 
-from .cotangents import LeafCotangent, is_none
+from .cotangents import LeafCotangent
 from .rules import FunctionRules, Inputs, visible_arity
 
 
@@ -112,9 +109,9 @@ def cotangents_advice(
             if is_copy and value is not None:
                 yield _copied(rules, name, value)
                 break
-    values = [value for leaves in given for value, _ in leaves]
-    if any(map(is_none, values)):
-        yield from _swapped(rules, inputs, values)
+    yield from _in_vain(
+        rules, inputs, [value for leaves in given for value, _ in leaves]
+    )
 
 
 def _copied(rules: FunctionRules, name: str, value: Any) -> Finding:
@@ -130,19 +127,22 @@ def _copied(rules: FunctionRules, name: str, value: Any) -> Finding:
     )
 
 
-def _swapped(
+def _in_vain(
     rules: FunctionRules, inputs: Inputs, values: Sequence[Any]
 ) -> Iterator[Finding]:
-    """None for an input with a tangent, and a number's for one without."""
+    """Numbers for an input without tangent, perhaps in place of one that has None."""
     paths = list(paths_of(inputs.treedef, rules.dynamic_names(inputs.count)))
     without: list[tuple[str, Any]] = []
     in_vain: list[tuple[str, Any, Any]] = []
     for path, aval, value in zip(paths, inputs.avals, values, strict=True):
         if not has_no_tangent(cotangent_type(aval)):
             without += [(path, aval)] if value is None else []
-        elif _is_inexact(value):
+        elif is_dropped(aval, value):
             in_vain.append((path, aval, value))
     if not without or not in_vain:
+        for each in in_vain:
+            what = f"gives a cotangent for `{each[0]}`, which JAX drops without a word."
+            yield rules.finding("SH907", "bwd", what, **dropped(*each))
         return
     (path, aval, value), (empty, wants) = in_vain[0], without[0]
     yield rules.finding(
@@ -155,10 +155,3 @@ def _swapped(
         got=f"None for `{empty}`, and {describe_value(value)} for `{path}`",
         remedies=(f"give `{empty}` what is given to `{path}`, and give `{path}` None",),
     )
-
-
-def _is_inexact(value: Any) -> bool:
-    if value is None or is_zero(value):
-        return False
-    dtype = getattr(type_of(value), "dtype", None)
-    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)

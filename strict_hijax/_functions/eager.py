@@ -15,7 +15,7 @@ from typing import Any
 from jax import tree_util
 
 from strict_hijax import _jax, _jax_traces
-from strict_hijax._accumulators import Watch, Watches
+from strict_hijax._accumulators import Unwanted, Watch, Watches
 from strict_hijax._effects import EffectPolicy, effect_findings
 from strict_hijax._errors import Finding, StrictHijaxError
 from strict_hijax._kept import Kept
@@ -361,19 +361,10 @@ def _cotangents(
     return [zeros(ct) if has_no_tangent(ct) else next(given) for ct in types]
 
 
-class _Unwanted(_jax.NullAccum):
-    """The accumulator of an input without tangent, which notes what it is given."""
-
-    given: Any = None
-
-    def accum(self, x: Any) -> None:
-        self.given = x
-
-
 def _accumulator(aval: Any) -> Any:
     expected = cotangent_type(aval)
     if expected is None or has_no_tangent(expected):
-        return _Unwanted(expected)
+        return Unwanted(expected)
     return _jax.ValAccum(expected)
 
 

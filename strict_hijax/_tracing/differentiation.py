@@ -8,8 +8,12 @@ from typing import Any
 from jax import tree_util
 
 from strict_hijax import _jax
+from strict_hijax._accumulators import Unwanted
 from strict_hijax._checked import rule_of
+from strict_hijax._construction import input_names
 from strict_hijax._definition import ClassFacts
+from strict_hijax._dropped import dropped, is_dropped
+from strict_hijax._errors import Finding
 from strict_hijax._kept import Kept
 from strict_hijax._report import bytes_of
 from strict_hijax._results.linearity import linearity_findings
@@ -127,6 +131,7 @@ def _trace_backward(
         accums = [_accumulator(aval, values) for aval in prim.in_avals_flat]
         args = tree_util.tree_unflatten(prim.in_tree, accums)
         logs = rule_of(prim, "vjp_bwd")(*residuals, out_ct, *args)
+        traced.advice += _in_vain(facts, rule, prim, accums)
         cotangents = [acc.freeze() for acc in accums if isinstance(acc, _jax.ValAccum)]
         return [*_values(logs), *(ct for ct in cotangents if not is_zero(ct))]
 
@@ -138,10 +143,27 @@ def _trace_backward(
 def _accumulator(aval: Any, values: Iterator[Any]) -> Any:
     expected: Any = cotangent_type(aval)
     if not _wants(aval):
-        return _jax.NullAccum(expected)
+        return Unwanted(expected)
     if isinstance(aval, _jax.AbstractRef):
         return _jax.RefAccum(expected, next(values))
     return _jax.ValAccum(expected)
+
+
+def _in_vain(
+    facts: ClassFacts, rule: str, prim: Any, accums: Sequence[Any]
+) -> Iterator[Finding]:
+    """Advice about numbers that are given for inputs without tangents."""
+    paths = paths_of(prim.in_tree, input_names(facts, len(prim.in_avals)))
+    for path, aval, accum in zip(paths, prim.in_avals_flat, accums, strict=True):
+        if isinstance(accum, Unwanted) and is_dropped(aval, accum.given):
+            yield facts.finding(
+                "SH907",
+                f"has a `{rule}` that gives a cotangent for `{path}`, which JAX drops "
+                "without a word.",
+                rule=rule,
+                location=facts.where(rule),
+                **dropped(path, aval, accum.given),
+            )
 
 
 def trace_jvp(traced: Traced, facts: ClassFacts, prim: Any) -> None:
