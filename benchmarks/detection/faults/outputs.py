@@ -124,7 +124,7 @@ def a_residual_of_lin_that_is_no_value(p: Primitive) -> Mutants:
         yield p.having(lin=p.method("lin").then(f"res = (*res, {value})"))
 
 
-@fault(20, Stage.RULE, "SH307", reverse_in=by_hand, fourth=False)
+@fault(20, Stage.RULE, "SH307", reverse_in=by_hand, asks=True, fourth=False)
 def flags_that_do_not_fit(p: Primitive) -> Mutants:
     wrong = ("'yes'", "3", too_many_flags(p.spec.output), "{'out': 'x'}", "1.0")
     yield from _returning(p, *(f"out, res, {flags}" for flags in wrong))
