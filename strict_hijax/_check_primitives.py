@@ -18,7 +18,7 @@ from ._ignoring import without_ignored
 from ._raised import in_short
 from ._report import CheckReport, advice_of
 from ._tracing import raise_traced, subject_of
-from ._transforms import facts_of_class, transforms_of
+from ._transforms_of import facts_of_class, transforms_of
 
 
 def check_primitive(target: Any) -> CheckReport:

@@ -1,4 +1,4 @@
-"""What a class statement says: where it stands, its names, its keywords."""
+"""What a class statement says, and what any class with rules has in common."""
 
 from __future__ import annotations
 
@@ -145,3 +145,64 @@ class Promises(NamedTuple):
             got=f"{value!r:.60}",
             remedies=(f'supports=("{near or self.known[0]}",)',),
         )
+
+
+class Facts:
+    """What is known of any class with rules, and the words to speak of it."""
+
+    cls: type
+    location: Location | None
+
+    @property
+    def subject(self) -> str:
+        return qualified_name(self.cls)
+
+    def where(self, rule: str) -> Location | None:
+        """Where a rule is written, or else the class."""
+        raise NotImplementedError
+
+    def class_line(self, keywords: str) -> str:
+        """The class statement with more keywords."""
+        bases = ", ".join(base.__name__ for base in self.cls.__bases__)
+        return f"class {self.cls.__name__}({bases}, {keywords}): ..."
+
+    def finding(self, code: str, sentence: str, **fields: Any) -> Finding:
+        """A finding about this class; the sentence goes on after its name.
+
+        It is located at the rule that it is about, if it is about one.
+        """
+        rule = fields.get("rule")
+        fields.setdefault("location", self.where(rule) if rule else self.location)
+        return Finding(
+            code=code,
+            subject=self.subject,
+            headline=f"`{self.subject}` {sentence}",
+            **fields,
+        )
+
+
+def names_beside(
+    cls: type, rules: Iterable[str], foundation: frozenset[type]
+) -> dict[str, Any]:
+    """What stands in a class and its bases above the foundation, and is no rule."""
+    return {
+        name: value
+        for base in reversed(cls.__mro__)
+        if base not in foundation
+        for name, value in vars(base).items()
+        if name not in rules
+    }
+
+
+def unwrapped(function: Any) -> Any:
+    """The function that a decorator was given, as far as `__wrapped__` tells."""
+    for _ in range(16):
+        function = getattr(function, "__wrapped__", function)
+    return function
+
+
+def qualified_name(cls: type) -> str:
+    """Module and qualified name of a class, without the module where it is main."""
+    if cls.__module__ in ("__main__", "builtins"):
+        return cls.__qualname__
+    return f"{cls.__module__}.{cls.__qualname__}"

@@ -12,7 +12,8 @@ import jax
 
 from . import _jax, _jax_traces
 from ._checked import checked, checked_copy, checks_of, is_checked
-from ._definition import ClassFacts, facts_of_instance, qualified_name
+from ._class_statements import qualified_name
+from ._definition import ClassFacts, facts_of_instance
 from ._definition.signatures import a
 from ._errors import (
     Finding,

@@ -18,7 +18,6 @@ from .facts import facts_of as facts_of
 from .facts import facts_of_instance as facts_of_instance
 from .facts import has_no_rule as has_no_rule
 from .facts import own_rules as own_rules
-from .facts import qualified_name as qualified_name
 
 _Check = Callable[[ClassFacts], Iterator[Finding]]
 

@@ -4,62 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
 from strict_hijax import _jax
+from strict_hijax._class_statements import Facts, names_beside, unwrapped
 from strict_hijax._effects import DEFAULT_POLICY, EffectPolicy
-from strict_hijax._errors import Finding, Location, location_of
+from strict_hijax._errors import Location, location_of
 from strict_hijax._rules import RULES, derived_half
 from strict_hijax._signatures import arity_of, returned_lengths
-
-
-class Facts:
-    """What is known of any class with rules, and the words to speak of it."""
-
-    cls: type
-    location: Location | None
-
-    @property
-    def subject(self) -> str:
-        return qualified_name(self.cls)
-
-    def where(self, rule: str) -> Location | None:
-        """Where a rule is written, or else the class."""
-        raise NotImplementedError
-
-    def class_line(self, keywords: str) -> str:
-        """The class statement with more keywords."""
-        bases = ", ".join(base.__name__ for base in self.cls.__bases__)
-        return f"class {self.cls.__name__}({bases}, {keywords}): ..."
-
-    def finding(self, code: str, sentence: str, **fields: Any) -> Finding:
-        """A finding about this class; the sentence goes on after its name.
-
-        It is located at the rule that it is about, if it is about one.
-        """
-        rule = fields.get("rule")
-        fields.setdefault("location", self.where(rule) if rule else self.location)
-        return Finding(
-            code=code,
-            subject=self.subject,
-            headline=f"`{self.subject}` {sentence}",
-            **fields,
-        )
-
-
-def names_beside(
-    cls: type, rules: Iterable[str], foundation: frozenset[type]
-) -> dict[str, Any]:
-    """What stands in a class and its bases above the foundation, and is no rule."""
-    return {
-        name: value
-        for base in reversed(cls.__mro__)
-        if base not in foundation
-        for name, value in vars(base).items()
-        if name not in rules
-    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,20 +114,6 @@ class ClassFacts(Facts):
             return self.location
         function = unwrapped(getattr(value, "__func__", value))
         return location_of(function, f"def {rule}") or self.location
-
-
-def unwrapped(function: Any) -> Any:
-    """The function that a decorator was given, as far as `__wrapped__` tells."""
-    for _ in range(16):
-        function = getattr(function, "__wrapped__", function)
-    return function
-
-
-def qualified_name(cls: type) -> str:
-    """Module and qualified name of a class, without the module where it is main."""
-    if cls.__module__ in ("__main__", "builtins"):
-        return cls.__qualname__
-    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def facts_of(

@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from strict_hijax import _jax
-from strict_hijax._definition.facts import Facts, names_beside, unwrapped
+from strict_hijax._class_statements import Facts, names_beside, unwrapped
 from strict_hijax._errors import Location, location_of
 from strict_hijax._signatures import Arity, arity_of
 
